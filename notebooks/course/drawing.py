@@ -83,7 +83,7 @@ def mix(color, share, ground="#ffffff"):
     """`share` of a color over a ground, both "#rrggbb"; share is cut to 0..1."""
     share = min(max(float(share), 0.0), 1.0)
     one, two = (np.array([int(c[i:i + 2], 16) for i in (1, 3, 5)]) for c in (color, ground))
-    return "#" + "".join(f"{int(round(v)):02x}" for v in share * one + (1 - share) * two)
+    return "#" + "".join(f"{round(float(v)):02x}" for v in share * one + (1 - share) * two)
 
 
 def ink_on(color):
@@ -124,7 +124,8 @@ def label(x, y, text, *, size=13, color=INK, anchor="start", font=MONO, weight="
 def rect(x, y, width, height, fill, *, stroke="none", radius=0, stroke_width=1, extra=""):
     """One SVG rectangle."""
     return (f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" '
-            f'rx="{radius}" fill="{fill}" stroke="{stroke}" stroke-width="{stroke_width}" {extra}/>')
+            f'rx="{radius}" fill="{fill}" stroke="{stroke}" stroke-width="{stroke_width}" '
+            f"{extra}/>")
 
 
 def arrow(x1, y1, x2, y2, color, *, width=2.0, opacity=1.0, head=True):
@@ -225,8 +226,9 @@ def heatmap(matrix, rows=None, columns=None, *, title="", row_title="", column_t
         parts.append(rect(left + j * cell - 1, head + i * tall - 1, cell + 1, tall + 1, "none",
                           stroke=INK, stroke_width=2, radius=3))
     if alt is None:
-        best = [f"{rows[i]}: most on {columns[int(np.argmax(row))]} ({_number(row.max(), '{:.2f}')})"
-                for i, row in enumerate(np.where(np.isfinite(matrix), matrix, -np.inf)[:8])]
+        shown = np.where(np.isfinite(matrix), matrix, -np.inf)[:8]
+        best = [f"{rows[i]}: most on {columns[int(row.argmax())]} ({_number(row.max(), '{:.2f}')})"
+                for i, row in enumerate(shown)]
         alt = f"{title or 'Heat map'}, {n} rows by {m} columns. " + "; ".join(best) + "."
     extra = max(text_width(columns[-1], 12) * 0.74 if slanted else 0, 0)
     return card(left + m * cell + 14 + max(0, extra - cell / 2), head + n * tall + 2, parts, alt,
@@ -291,8 +293,8 @@ def plane(vectors, *, title="", limit=1.5, size=300, notes=(), alt=None, **facts
         reach = max(float(np.hypot(x, y)), 1e-9)
         dx, dy = 12 * x / reach, -12 * y / reach
         anchor = "middle" if abs(dx) < 5 else ("start" if dx > 0 else "end")
-        parts.append(label(tip[0] + dx, tip[1] + dy + 4, name, size=12, color=mix(color, 0.8, "#000000"),
-                           anchor=anchor, weight="600"))
+        parts.append(label(tip[0] + dx, tip[1] + dy + 4, name, size=12, anchor=anchor,
+                           color=mix(color, 0.8, "#000000"), weight="600"))
     wide = max([text_width(t, 12) for t in notes] + [0])
     for i, text in enumerate(notes):
         parts.append(label(size + 34, 30 + 20 * i, text, size=12))
@@ -334,7 +336,8 @@ def token_strip(tokens, values=None, *, title="", color=PALETTE["weight"], vmax=
         x += wide + 4
         widest = max(widest, x)
     if alt is None:
-        said = tokens if below is None else [f"{t} ({b})" for t, b in zip(tokens, below, strict=True)]
+        said = (tokens if below is None
+                else [f"{t} ({b})" for t, b in zip(tokens, below, strict=True)])
         alt = f"{title or 'Tokens'}: " + " ".join(said)
     return card(widest + 10, y + step, parts, alt, title,
                 **({} if values is None else {"values": values}), **facts)
@@ -353,8 +356,8 @@ def arcs(tokens, weights, query, *, title="", keys=None, mask=None, color=PALETT
     top_widths = [max(text_width(shorten(t), 13) + 16, 46) for t in tokens]
     if keys == list(tokens):
         top_widths = widths
-    centers = np.cumsum([14] + widths[:-1]) + np.array(widths) / 2
-    top = np.cumsum([14] + top_widths[:-1]) + np.array(top_widths) / 2
+    centers = np.cumsum([14, *widths[:-1]]) + np.array(widths) / 2
+    top = np.cumsum([14, *top_widths[:-1]]) + np.array(top_widths) / 2
     parts = []
     for j, weight in enumerate(weights):
         if weight > 0.005:
@@ -392,7 +395,8 @@ def entities(text, spans, *, title="", alt=None, **facts):
         color = PALETTE.get(kind, SERIES[-1])
         fill = mix(color, 0.35)
         body.append(html.escape(visible(text[at:first])))
-        body.append(f'<span style="background:{fill};color:{INK};border-radius:4px;padding:1px 4px">'
+        body.append(f'<span style="background:{fill};color:{INK};border-radius:4px;'
+                    f'padding:1px 4px">'
                     f"{html.escape(visible(text[first:stop]))} <span "
                     f'style="font-size:11px;font-weight:600;color:{INK}">{html.escape(kind)}</span>'
                     "</span>")
