@@ -128,3 +128,25 @@ def whole(name, value, low, high=None):
     if not integer or value < low or (high is not None and value > high):
         span = f"of at least {low}" if high is None else f"from {low} to {high}"
         raise ValueError(f"{name}: expected a whole number {span}, got {describe(value)}")
+
+
+def _number(value):
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def positive(name, value):
+    """Raise unless `value` is a finite number above 0."""
+    if not _number(value) or not 0 < value < float("inf"):
+        raise ValueError(f"{name}: expected a number above 0, got {describe(value)}")
+
+
+def fraction(name, value):
+    """Raise unless `value` is a number from 0 up to, not including, 1."""
+    if not _number(value) or not 0 <= value < 1:
+        raise ValueError(f"{name}: expected a number from 0 to below 1, got {describe(value)}")
+
+
+def flag(name, value):
+    """Raise unless `value` is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name}: expected True or False, got {describe(value)}")

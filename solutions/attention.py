@@ -181,7 +181,7 @@ def entropy(weights, axis=-1):
     weights: floats, rows along `axis` that sum to 1 (or to 0: their entropy is 0).
     """
     logs = np.log(np.where(weights > 0, weights, 1))  # 0 log 0 counts as 0
-    return -np.sum(weights * logs, axis=axis)
+    return 0 - np.sum(weights * logs, axis=axis)  # 0 - 0, for -0.0 would look odd
 
 
 # The way back. `grad_x` is the gradient of a loss with respect to x, of the shape of x.

@@ -1,0 +1,612 @@
+"""BERT's encoder: embeddings, then a stack of layers, each attention and a feed-forward network.
+
+Lesson 04. A layer maps hidden states (batch, length, d_model) to hidden states of the same shape:
+
+    x = layer_norm(x + attention(x))         every token looks at the others
+    x = layer_norm(x + feed_forward(x))      every token by itself
+
+Each part comes with its way back: `part_backward` takes the gradient of the part's output, and what
+the part saw, and returns the gradients of the part's inputs. Weights are stored (in, out), so that
+`x @ weight + bias` is a linear layer.
+
+Devlin et al., 2019, "BERT", https://arxiv.org/abs/1810.04805
+"""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+
+from solutions import _checks
+from solutions._checks import checked
+from solutions.attention import (
+    causal_mask,
+    merge_heads,
+    padding_mask,
+    softmax,
+    softmax_backward,
+    split_heads,
+)
+
+# --- Linear ---------------------------------------------------------------------------------------
+
+
+def _linear_input(x, weight, bias):
+    _checks.floats("linear: weight", weight, shape=("in", "out"))
+    _checks.floats("linear: bias", bias, shape=(weight.shape[1],))
+    _checks.floats("linear: x", x)
+    if x.ndim == 0 or x.shape[-1] != weight.shape[0]:
+        raise ValueError(
+            f"linear: x: expected a last axis of {weight.shape[0]}, got {_checks.describe(x)}"
+        )
+
+
+@checked(_linear_input)
+def linear(x, weight, bias):
+    """x @ weight + bias.
+
+    x: (..., in). weight: (in, out). bias: (out,). Returns (..., out).
+    """
+    return x @ weight + bias
+
+
+def _linear_backward_input(grad_output, x, weight):
+    _checks.floats("linear_backward: weight", weight, shape=("in", "out"))
+    _checks.floats("linear_backward: x", x)
+    if x.ndim == 0 or x.shape[-1] != weight.shape[0]:
+        raise ValueError(
+            f"linear_backward: x: expected a last axis of {weight.shape[0]}, "
+            f"got {_checks.describe(x)}"
+        )
+    shape = (*x.shape[:-1], weight.shape[1])
+    _checks.floats("linear_backward: grad_output", grad_output, shape=shape)
+
+
+@checked(_linear_backward_input)
+def linear_backward(grad_output, x, weight):
+    """Gradients of x, weight and bias.
+
+    Every token used the same weight and bias, so their gradients are sums over the tokens.
+    """
+    grad_x = grad_output @ weight.T
+    tokens = x.reshape(-1, x.shape[-1])
+    grad_tokens = grad_output.reshape(-1, grad_output.shape[-1])
+    return grad_x, tokens.T @ grad_tokens, grad_tokens.sum(axis=0)
+
+
+# --- Layer normalization --------------------------------------------------------------------------
+
+
+def _layer_norm_input(x, gamma, beta, eps=1e-12):
+    _checks.floats("layer_norm: x", x)
+    if x.ndim == 0 or x.shape[-1] == 0:
+        raise ValueError(
+            f"layer_norm: x: expected at least one feature, got {_checks.describe(x)}"
+        )
+    _checks.floats("layer_norm: gamma", gamma, shape=x.shape[-1:])
+    _checks.floats("layer_norm: beta", beta, shape=x.shape[-1:])
+    _checks.positive("layer_norm: eps", eps)
+
+
+@checked(_layer_norm_input)
+def layer_norm(x, gamma, beta, eps=1e-12):
+    """Each token's vector, shifted to mean 0 and scaled to variance 1; then times gamma, plus beta.
+
+    x: (..., d). gamma, beta: (d,). Returns the shape of x.
+
+    The variance is the population's (divided by d), and eps is added to it under the root: for a
+    vector that hardly varies, eps decides how much the noise is magnified. BERT's is 1e-12.
+
+    Ba et al., 2016, "Layer Normalization", https://arxiv.org/abs/1607.06450
+    """
+    mean = x.mean(axis=-1, keepdims=True)
+    centered = x - mean
+    variance = (centered**2).mean(axis=-1, keepdims=True)
+    return gamma * centered / np.sqrt(variance + eps) + beta
+
+
+def _layer_norm_backward_input(grad_output, x, gamma, eps=1e-12):
+    _checks.floats("layer_norm_backward: x", x)
+    _checks.floats("layer_norm_backward: gamma", gamma, shape=x.shape[-1:])
+    _checks.floats("layer_norm_backward: grad_output", grad_output, shape=x.shape)
+    _checks.positive("layer_norm_backward: eps", eps)
+
+
+@checked(_layer_norm_backward_input)
+def layer_norm_backward(grad_output, x, gamma, eps=1e-12):
+    """Gradients of x, gamma and beta.
+
+    The mean and the deviation depend on every feature of x. So from the gradient of the normalized
+    vector two parts are taken away: what would only shift it (its mean), and what would only
+    stretch it (its component along the normalized vector itself). Neither changes the output.
+    """
+    centered = x - x.mean(axis=-1, keepdims=True)
+    deviation = np.sqrt((centered**2).mean(axis=-1, keepdims=True) + eps)
+    normalized = centered / deviation
+
+    tokens = tuple(range(x.ndim - 1))
+    grad_gamma = (grad_output * normalized).sum(axis=tokens)
+    grad_beta = grad_output.sum(axis=tokens)
+
+    grad_normalized = grad_output * gamma
+    shift = grad_normalized.mean(axis=-1, keepdims=True)
+    stretch = (grad_normalized * normalized).mean(axis=-1, keepdims=True)
+    grad_x = (grad_normalized - shift - normalized * stretch) / deviation
+    return grad_x, grad_gamma, grad_beta
+
+
+# --- GELU -----------------------------------------------------------------------------------------
+
+
+def _erf_input(x):
+    _checks.floats("erf: x", x)
+
+
+@checked(_erf_input)
+def erf(x):
+    """The error function, of each number: 2 / sqrt(pi) times the integral of exp(-t^2), 0 to x.
+
+    To the last digit or so in float64.
+    """
+    return np.vectorize(math.erf, otypes=[x.dtype])(x)
+
+
+def _gelu_input(x):
+    _checks.floats("gelu: x", x)
+
+
+@checked(_gelu_input)
+def gelu(x):
+    """x times the chance that a standard normal number is below x; exact, not the tanh form.
+
+    x: floats of any shape. Returns the same shape.
+
+    Far to the right it is x, far to the left 0, and in between it bends smoothly.
+
+    Hendrycks and Gimpel, 2016, https://arxiv.org/abs/1606.08415
+    """
+    return x * 0.5 * (1 + erf(x / 2**0.5))
+
+
+def _gelu_backward_input(grad_output, x):
+    _checks.floats("gelu_backward: x", x)
+    _checks.floats("gelu_backward: grad_output", grad_output, shape=x.shape)
+
+
+@checked(_gelu_backward_input)
+def gelu_backward(grad_output, x):
+    """Gradient of x: the chance of being below x, plus x times the normal density at x."""
+    below = 0.5 * (1 + erf(x / 2**0.5))
+    density = np.exp(-0.5 * x**2) / (2 * np.pi) ** 0.5
+    return grad_output * (below + x * density)
+
+
+# --- Feed-forward network -------------------------------------------------------------------------
+
+
+def _feed_forward_input(x, w1, b1, w2, b2):
+    _checks.floats("feed_forward: w1", w1, shape=("d", "d_ff"))
+    _checks.floats("feed_forward: b1", b1, shape=(w1.shape[1],))
+    _checks.floats("feed_forward: w2", w2, shape=(w1.shape[1], "d"))
+    _checks.floats("feed_forward: b2", b2, shape=(w2.shape[1],))
+    _checks.floats("feed_forward: x", x)
+    if x.ndim == 0 or x.shape[-1] != w1.shape[0]:
+        raise ValueError(
+            f"feed_forward: x: expected a last axis of {w1.shape[0]}, got {_checks.describe(x)}"
+        )
+
+
+@checked(_feed_forward_input)
+def feed_forward(x, w1, b1, w2, b2):
+    """Two linear layers with a GELU between them, the same for every token.
+
+    x: (..., d). w1: (d, d_ff). b1: (d_ff,). w2: (d_ff, d). b2: (d,). Returns (..., d).
+    """
+    return linear(gelu(linear(x, w1, b1)), w2, b2)
+
+
+# --- Dropout --------------------------------------------------------------------------------------
+
+
+def _dropout_input(x, rate, rng):
+    _checks.floats("dropout: x", x)
+    _checks.fraction("dropout: rate", rate)
+
+
+@checked(_dropout_input)
+def dropout(x, rate, rng):
+    """Set each number to 0 with probability `rate`, and scale the others up by 1 / (1 - rate).
+
+    Returns the thinned array and the scale of every number (0 where dropped), which the way back
+    multiplies its gradient by. Scaling up in training ("inverted" dropout) keeps the mean, so that
+    nothing needs to change when the encoder is used.
+
+    Srivastava et al., 2014, https://jmlr.org/papers/v15/srivastava14a.html
+    """
+    kept = rng.random(x.shape, dtype=np.float32) >= rate
+    scale = kept.astype(x.dtype) / (1 - rate)
+    return x * scale, scale
+
+
+# --- Configuration and parameters -----------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class EncoderConfig:
+    """The sizes of an encoder. Raises ValueError for sizes that make none.
+
+    vocab_size: how many tokens there are. d_model: width of a token's vector. num_heads must divide
+    it. d_ff: width inside the feed-forward network, in BERT 4 * d_model. max_length: the longest
+    input, in tokens. num_segments: 2 for inputs of a pair of sentences. dropout, attention_dropout:
+    only in training. eps: of LayerNorm. causal: True hides every token to the right. positions:
+    False leaves out the position embedding, which makes the encoder blind to word order.
+    """
+
+    vocab_size: int
+    d_model: int
+    num_layers: int
+    num_heads: int
+    d_ff: int
+    max_length: int
+    num_segments: int = 2
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    eps: float = 1e-12
+    causal: bool = False
+    positions: bool = True
+
+    def __post_init__(self):
+        for field in (
+            "vocab_size",
+            "d_model",
+            "num_layers",
+            "num_heads",
+            "d_ff",
+            "max_length",
+            "num_segments",
+        ):
+            _checks.whole(f"EncoderConfig: {field}", getattr(self, field), 1)
+        if self.d_model % self.num_heads:
+            raise ValueError(
+                f"EncoderConfig: expected a d_model that {self.num_heads} heads can share equally, "
+                f"got {self.d_model}"
+            )
+        _checks.fraction("EncoderConfig: dropout", self.dropout)
+        _checks.fraction("EncoderConfig: attention_dropout", self.attention_dropout)
+        _checks.positive("EncoderConfig: eps", self.eps)
+        _checks.flag("EncoderConfig: causal", self.causal)
+        _checks.flag("EncoderConfig: positions", self.positions)
+
+
+def parameter_shapes(config):
+    """{name: shape} of every parameter, in the order in which they are used."""
+    d, d_ff = config.d_model, config.d_ff
+    shapes = {"embeddings.token": (config.vocab_size, d)}
+    if config.positions:
+        shapes["embeddings.position"] = (config.max_length, d)
+    shapes["embeddings.segment"] = (config.num_segments, d)
+    shapes["embeddings.norm.gamma"] = shapes["embeddings.norm.beta"] = (d,)
+    for i in range(config.num_layers):
+        for name, shape in {
+            "attention.qkv.weight": (d, 3 * d),  # query, key and value side by side
+            "attention.qkv.bias": (3 * d,),
+            "attention.output.weight": (d, d),
+            "attention.output.bias": (d,),
+            "attention.norm.gamma": (d,),
+            "attention.norm.beta": (d,),
+            "feed_forward.inner.weight": (d, d_ff),
+            "feed_forward.inner.bias": (d_ff,),
+            "feed_forward.output.weight": (d_ff, d),
+            "feed_forward.output.bias": (d,),
+            "feed_forward.norm.gamma": (d,),
+            "feed_forward.norm.beta": (d,),
+        }.items():
+            shapes[f"layers.{i}.{name}"] = shape
+    return shapes
+
+
+def init_params(config, seed, dtype=np.float32):
+    """{name: array}: weights normal with deviation 0.02, biases and beta 0, gamma 1, as BERT."""
+    rng = np.random.default_rng(seed)
+    params = {}
+    for name, shape in parameter_shapes(config).items():
+        if name.endswith("gamma"):
+            params[name] = np.ones(shape, dtype)
+        elif name.endswith(("beta", "bias")):
+            params[name] = np.zeros(shape, dtype)
+        else:
+            params[name] = rng.normal(0, 0.02, shape).astype(dtype)
+    return params
+
+
+def num_parameters(config, pooler=False):
+    """How many numbers the encoder has; with BERT's pooler (one more linear layer) if asked."""
+    total = sum(math.prod(shape) for shape in parameter_shapes(config).values())
+    return total + pooler * (config.d_model * config.d_model + config.d_model)
+
+
+def parameter_table(config):
+    """[(part, parameters)], whose sum is num_parameters(config)."""
+    table = {
+        "token embeddings": 0,
+        "position embeddings": 0,
+        "segment embeddings": 0,
+        "attention": 0,
+        "feed-forward": 0,
+        "layer norms": 0,
+    }
+    for name, shape in parameter_shapes(config).items():
+        if ".norm." in name:
+            part = "layer norms"
+        elif name.startswith("embeddings."):
+            part = f"{name.split('.')[1]} embeddings"
+        else:
+            part = "attention" if ".attention." in name else "feed-forward"
+        table[part] += math.prod(shape)
+    return list(table.items())
+
+
+# --- The encoder ----------------------------------------------------------------------------------
+
+
+class Encoder:
+    """BERT's encoder.
+
+    encoder(input_ids, attention_mask, token_type_ids) gives hidden states (batch, length, d_model),
+    the same each time. `params` is {name: array} with the names and shapes of
+    parameter_shapes(config), all of one float dtype; the encoder keeps copies, which an optimizer
+    may change in place.
+    """
+
+    def __init__(self, config, params):
+        if not isinstance(config, EncoderConfig):
+            raise ValueError(
+                f"Encoder: expected an EncoderConfig, got {_checks.describe(config)}"
+            )
+        shapes = parameter_shapes(config)
+        missing, extra = sorted(shapes.keys() - params.keys()), sorted(params.keys() - shapes.keys())
+        if missing or extra:
+            raise ValueError(
+                "Encoder: params: expected the names of parameter_shapes(config), "
+                f"got {len(missing)} missing {missing[:3]} and {len(extra)} unknown {extra[:3]}"
+            )
+        for name, shape in shapes.items():
+            _checks.floats(f"Encoder: {name}", params[name], shape=shape)
+        dtypes = {str(params[name].dtype) for name in shapes}
+        if len(dtypes) > 1:
+            raise ValueError(f"Encoder: params: expected one dtype, got {sorted(dtypes)}")
+        self.config = config
+        self.params = {name: np.array(params[name], order="C") for name in shapes}
+
+    def __call__(self, input_ids, attention_mask=None, token_type_ids=None):
+        """Hidden states (batch, length, d_model).
+
+        input_ids: integers (batch, length). attention_mask: (batch, length), True or 1 for a real
+        token; all real if None. It hides keys: rows of padding are computed, and mean nothing.
+        token_type_ids: (batch, length), the segment of each token; all 0 if None.
+        """
+        return self.forward(input_ids, attention_mask, token_type_ids)[0]
+
+    def forward(
+        self, input_ids, attention_mask=None, token_type_ids=None, rng=None, keep=False
+    ):
+        """Hidden states, and what `backward` needs (None unless keep).
+
+        With an rng (np.random.Generator) dropout is on, and two equal generators drop the same.
+        """
+        mask = self._visible(input_ids, attention_mask, token_type_ids)
+        hidden, embedding_cache = self._embed(input_ids, token_type_ids, rng)
+        layer_caches = []
+        for i in range(self.config.num_layers):
+            hidden, cache = self._layer(i, hidden, mask, rng)
+            if keep:
+                layer_caches.append(cache)
+        return hidden, ((embedding_cache, layer_caches) if keep else None)
+
+    def backward(self, grad_hidden, cache):
+        """{name: gradient} of every parameter, given that of the hidden states.
+
+        `cache` comes from forward(..., keep=True).
+        """
+        embedding_cache, layer_caches = cache
+        grads = {}
+        for i in reversed(range(self.config.num_layers)):
+            grad_hidden = self._layer_backward(i, grad_hidden, layer_caches[i], grads)
+        self._embed_backward(grad_hidden, embedding_cache, grads)
+        return {name: grads[name] for name in self.params}
+
+    def layers_and_attention(self, input_ids, attention_mask=None, token_type_ids=None):
+        """What happens inside: a list of hidden states, after the embeddings and after each layer,
+        each (batch, length, d_model), and a list of attention weights, of each layer, each
+        (batch, heads, queries, keys)."""
+        mask = self._visible(input_ids, attention_mask, token_type_ids)
+        hidden, _ = self._embed(input_ids, token_type_ids, None)
+        states, attention = [hidden], []
+        for i in range(self.config.num_layers):
+            hidden, cache = self._layer(i, hidden, mask, None)
+            states.append(hidden)
+            attention.append(cache["weights"])
+        return states, attention
+
+    # The parts of forward and backward
+
+    def _visible(self, input_ids, attention_mask, token_type_ids):
+        """Check the inputs; the mask of what may be attended, or None if everything may."""
+        _checks.ids("Encoder: input_ids", input_ids, self.config.vocab_size, ("batch", "length"))
+        batch, length = input_ids.shape
+        if batch == 0 or length == 0:
+            raise ValueError(
+                "Encoder: input_ids: expected at least one sentence and one token, "
+                f"got {_checks.describe(input_ids)}"
+            )
+        if self.config.positions and length > self.config.max_length:
+            raise ValueError(
+                f"Encoder: input_ids: expected at most {self.config.max_length} tokens, "
+                f"got {length}"
+            )
+        if token_type_ids is not None:
+            _checks.ids(
+                "Encoder: token_type_ids",
+                token_type_ids,
+                self.config.num_segments,
+                (batch, length),
+            )
+        mask = None
+        if attention_mask is not None:
+            _checks.real_tokens("Encoder: attention_mask", attention_mask, (batch, length))
+            mask = padding_mask(attention_mask)
+        if self.config.causal:
+            mask = causal_mask(length) if mask is None else mask & causal_mask(length)
+        return mask
+
+    def _embed(self, input_ids, token_type_ids, rng):
+        params, length = self.params, input_ids.shape[1]
+        if token_type_ids is None:
+            token_type_ids = np.zeros_like(input_ids)
+        total = params["embeddings.token"][input_ids]
+        total += params["embeddings.segment"][token_type_ids]
+        if self.config.positions:
+            total += params["embeddings.position"][:length]
+        hidden = self._norm("embeddings", total)
+        hidden, scale = self._drop(hidden, self.config.dropout, rng)
+        return hidden, (input_ids, token_type_ids, total, scale)
+
+    def _embed_backward(self, grad, cache, grads):
+        input_ids, token_type_ids, total, scale = cache
+        grad = _times(grad, scale)
+        grad = self._norm_backward("embeddings", grad, total, grads)
+        for name, ids in (("token", input_ids), ("segment", token_type_ids)):
+            table = np.zeros_like(self.params[f"embeddings.{name}"])
+            np.add.at(table, ids, grad)
+            grads[f"embeddings.{name}"] = table
+        if self.config.positions:
+            table = np.zeros_like(self.params["embeddings.position"])
+            table[: grad.shape[1]] = grad.sum(axis=0)
+            grads["embeddings.position"] = table
+
+    def _layer(self, i, x, mask, rng):
+        params, config, layer = self.params, self.config, f"layers.{i}."
+        qkv = linear(
+            x, params[layer + "attention.qkv.weight"], params[layer + "attention.qkv.bias"]
+        )
+        query, key, value = (
+            split_heads(part, config.num_heads) for part in np.split(qkv, 3, axis=-1)
+        )
+        scores = query @ np.swapaxes(key, -1, -2) / query.shape[-1] ** 0.5
+        if mask is not None:
+            scores = np.where(mask, scores, -np.inf)
+        weights = softmax(scores)
+        thinned, weights_scale = self._drop(weights, config.attention_dropout, rng)
+        context = merge_heads(thinned @ value)
+        attended = linear(
+            context,
+            params[layer + "attention.output.weight"],
+            params[layer + "attention.output.bias"],
+        )
+        attended, attended_scale = self._drop(attended, config.dropout, rng)
+        first_sum = x + attended
+        middle = self._norm(layer + "attention", first_sum)
+
+        inner = linear(
+            middle,
+            params[layer + "feed_forward.inner.weight"],
+            params[layer + "feed_forward.inner.bias"],
+        )
+        bent = gelu(inner)
+        fed = linear(
+            bent,
+            params[layer + "feed_forward.output.weight"],
+            params[layer + "feed_forward.output.bias"],
+        )
+        fed, fed_scale = self._drop(fed, config.dropout, rng)
+        second_sum = middle + fed
+        return self._norm(layer + "feed_forward", second_sum), dict(
+            x=x,
+            query=query,
+            key=key,
+            value=value,
+            weights=weights,
+            thinned=thinned,
+            weights_scale=weights_scale,
+            context=context,
+            attended_scale=attended_scale,
+            first_sum=first_sum,
+            middle=middle,
+            inner=inner,
+            bent=bent,
+            fed_scale=fed_scale,
+            second_sum=second_sum,
+        )
+
+    def _layer_backward(self, i, grad, cache, grads):
+        params, layer = self.params, f"layers.{i}."
+        grad = self._norm_backward(layer + "feed_forward", grad, cache["second_sum"], grads)
+        grad_fed = _times(grad, cache["fed_scale"])
+        name = layer + "feed_forward.output."
+        grad_bent, grads[name + "weight"], grads[name + "bias"] = linear_backward(
+            grad_fed, cache["bent"], params[name + "weight"]
+        )
+        grad_inner = gelu_backward(grad_bent, cache["inner"])
+        name = layer + "feed_forward.inner."
+        grad_middle, grads[name + "weight"], grads[name + "bias"] = linear_backward(
+            grad_inner, cache["middle"], params[name + "weight"]
+        )
+        grad = self._norm_backward(
+            layer + "attention", grad + grad_middle, cache["first_sum"], grads
+        )
+        grad_attended = _times(grad, cache["attended_scale"])
+        name = layer + "attention.output."
+        grad_context, grads[name + "weight"], grads[name + "bias"] = linear_backward(
+            grad_attended, cache["context"], params[name + "weight"]
+        )
+        query, key, value = cache["query"], cache["key"], cache["value"]
+        grad_context = split_heads(grad_context, self.config.num_heads)
+        grad_value = np.swapaxes(cache["thinned"], -1, -2) @ grad_context
+        grad_weights = _times(grad_context @ np.swapaxes(value, -1, -2), cache["weights_scale"])
+        grad_scores = softmax_backward(grad_weights, cache["weights"]) / query.shape[-1] ** 0.5
+        grad_query = grad_scores @ key
+        grad_key = np.swapaxes(grad_scores, -1, -2) @ query
+        grad_qkv = np.concatenate(
+            [merge_heads(part) for part in (grad_query, grad_key, grad_value)], axis=-1
+        )
+        name = layer + "attention.qkv."
+        grad_x, grads[name + "weight"], grads[name + "bias"] = linear_backward(
+            grad_qkv, cache["x"], params[name + "weight"]
+        )
+        return grad + grad_x
+
+    def _norm(self, part, x):
+        gamma, beta = self.params[part + ".norm.gamma"], self.params[part + ".norm.beta"]
+        return layer_norm(x, gamma, beta, self.config.eps)
+
+    def _norm_backward(self, part, grad, x, grads):
+        grad, grads[part + ".norm.gamma"], grads[part + ".norm.beta"] = layer_norm_backward(
+            grad, x, self.params[part + ".norm.gamma"], self.config.eps
+        )
+        return grad
+
+    def _drop(self, x, rate, rng):
+        return (x, None) if rng is None or rate == 0 else dropout(x, rate, rng)
+
+    # On disk
+
+    def save(self, path):
+        """Write configuration and parameters to an .npz file that needs no pickle to read."""
+        config = json.dumps(dataclasses.asdict(self.config))
+        with open(path, "wb") as file:
+            np.savez(file, config=np.array(config), **self.params)
+
+    @classmethod
+    def load(cls, path):
+        """The encoder that `save` wrote. Raises ValueError if the file is not one."""
+        with np.load(path, allow_pickle=False) as file:
+            if "config" not in file:
+                raise ValueError(f"Encoder.load: expected a file with a config, got {path}")
+            config = EncoderConfig(**json.loads(str(file["config"])))
+            params = {name: file[name] for name in file.files if name != "config"}
+        return cls(config, params)
+
+
+def _times(grad, scale):
+    return grad if scale is None else grad * scale
