@@ -193,14 +193,32 @@ def wordpiece(word, vocab, unknown="[UNK]", max_chars=100):
 # --- 4. Ids -------------------------------------------------------------------------------------
 
 
+def _truncated_lengths_input(first, second, room):
+    for name, value in (("first", first), ("second", second), ("room", room)):
+        _checks.whole(f"truncated_lengths: {name}", value, 0)
+
+
+@checked(_truncated_lengths_input)
+def truncated_lengths(first, second, room):
+    """How many tokens of two texts to keep so that together they fit in `room`.
+
+    Returns (first, second). The longer text is cut first; when both are cut they share the room,
+    and the longer (the second if they are equal) has the odd token.
+    """
+    if first + second <= room:
+        return first, second
+    shorter = min(first, second, room // 2)
+    return (room - shorter, shorter) if first > second else (shorter, room - shorter)
+
+
 @dataclass(frozen=True)
 class Encoding:
     """A text, or a pair of texts, as an encoder reads it: lists with one entry for each token.
 
     input_ids            the token's place in the vocabulary
     tokens               the token itself; a piece that continues a word begins with "##"
-    token_type_ids       segment: 0 up to the first [SEP], 1 for what follows
-    attention_mask       True for a real token (padding, added later by pad_batch, is False)
+    token_type_ids       segment: 0 up to the first [SEP], 1 after it
+    attention_mask       True: a real token (pad_batch adds those that are not)
     offsets              (start, stop) in code points: text[start:stop] is what the token was made
                          from, in its own text of the two; (0, 0) for [CLS] and [SEP]
     word_ids             which word of its own text the token belongs to; None for [CLS] and [SEP]
@@ -219,53 +237,73 @@ class Encoding:
         return len(self.input_ids)
 
     def __getitem__(self, tokens):
-        """The encoding of a slice of the tokens: encoding[2:7]."""
+        """The encoding of a slice of the tokens, encoding[2:7]."""
         if not isinstance(tokens, slice):
             raise ValueError(f"Encoding: expected a slice such as [2:7], got {describe(tokens)}")
         return Encoding(*(getattr(self, field.name)[tokens] for field in fields(self)))
-
-    def __add__(self, other):
-        names = [field.name for field in fields(self)]
-        return Encoding(*(getattr(self, name) + getattr(other, name) for name in names))
 
     @property
     def sequence_ids(self):
         """0 for a token of the first text, 1 for one of the second, None for [CLS] and [SEP]."""
         return [
             None if special else segment
-            for segment, special in zip(self.token_type_ids, self.special_tokens_mask, strict=True)
+            for segment, special in zip(self.token_type_ids, self.special_tokens_mask)
         ]
+
+
+# What a tokenizer splits a text at before it looks at the words. (The control characters that
+# Python counts as blanks are missing: normalization removes them, and joins what they separate.)
+_STRETCH = re.compile(r"[^\t\n\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
+
+
+def _vocabulary(vocab):
+    name = "WordPieceTokenizer: vocab"
+    if isinstance(vocab, (str, Path)):
+        raise ValueError(
+            f"{name}: expected the tokens in the order of their ids, got {describe(vocab)}; "
+            "for a file, use WordPieceTokenizer.from_file(path)"
+        )
+    if isinstance(vocab, (dict, set, frozenset)) or not isinstance(vocab, Iterable):
+        raise ValueError(
+            f"{name}: expected a list of tokens in the order of their ids, got {describe(vocab)}"
+        )
+    places = {}
+    for index, token in enumerate(vocab):
+        _text(f"{name}: token {index}", token)
+        if token in places:
+            raise ValueError(
+                f"{name}: expected each token once, got {token!r} as {places[token]} and {index}"
+            )
+        places[token] = index
+    for token in ("[UNK]", "[CLS]", "[SEP]"):
+        if token not in places:
+            raise ValueError(f"{name}: expected {token} among the tokens, got {len(places)} others")
+    return places
 
 
 class WordPieceTokenizer:
     """BERT's uncased tokenizer.
 
     vocab            the tokens in the order of their ids, [UNK], [CLS] and [SEP] among them
-    special_in_text  whether "[MASK]" and the other special tokens, typed in a text, stand for
-                     themselves (as in the libraries; the default) or are words like any other
+    special_in_text  True (as in the libraries): "[MASK]" or another special token, typed in a
+                     text, is that token; False: it is typed text like any other
     max_chars        a longer word is [UNK]
 
-    Ids, offsets and word ids equal those of the `tokenizers` library.
+    Ids, offsets and word ids are those of the `tokenizers` library.
     """
 
     def __init__(self, vocab, special_in_text=True, max_chars=100):
-        self.tokens = _vocabulary(vocab)
-        self.vocab = {token: index for index, token in enumerate(self.tokens)}
+        self.vocab = _vocabulary(vocab)
+        self.tokens = list(self.vocab)
         _checks.whole("WordPieceTokenizer: max_chars", max_chars, 1)
-        self.special_in_text = bool(special_in_text)
         self.max_chars = max_chars
-        for token in ("[UNK]", "[CLS]", "[SEP]"):
-            if token not in self.vocab:
-                raise ValueError(
-                    f"WordPieceTokenizer: vocab: expected {token} among its {len(self.tokens)} "
-                    "tokens, and it is not there"
-                )
+        self.special_in_text = bool(special_in_text)
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
             self.vocab.get(token) for token in SPECIAL_TOKENS
         )
-        present = [token for token in SPECIAL_TOKENS if token in self.vocab]
-        self._special = re.compile("(" + "|".join(map(re.escape, present)) + ")")
-        self._cache = {}
+        self._special = {token for token in SPECIAL_TOKENS if token in self.vocab}
+        self._split = re.compile("(" + "|".join(map(re.escape, sorted(self._special))) + ")").split
+        self._seen = {}
 
     @classmethod
     def from_file(cls, path, **options):
@@ -279,122 +317,196 @@ class WordPieceTokenizer:
     def encode(self, text, pair=None, max_length=None, add_special_tokens=True):
         """The Encoding of [CLS] text [SEP], or of [CLS] text [SEP] pair [SEP].
 
-        With `max_length`, tokens are dropped from the end until all fit, those of the longer text
-        first; [CLS] and [SEP] stay. Without special tokens `pair` is not possible.
+        With `max_length`, tokens are dropped from the end until all fit, first those of the longer
+        text; [CLS] and [SEP] stay. `add_special_tokens=False` gives the text's tokens alone.
         """
-        _text("encode: text", text)
-        if pair is not None:
-            _text("encode: pair", pair)
-        first = self._encode_text(text)
-        second = None if pair is None else self._encode_text(pair)
-        return self._finish("encode", first, second, max_length, add_special_tokens)
+        first = self._rows("encode: text", text)
+        second = None if pair is None else self._rows("encode: pair", pair)
+        return self._encoding("encode", first, second, max_length, add_special_tokens)
 
     def encode_words(self, words, pair_words=None, max_length=None, add_special_tokens=True):
         """The Encoding of a text that comes as a list of words.
 
-        Word ids are places in `words`: a word of several pieces keeps one id, punctuation within it
-        too, and a word of which nothing is left (an empty one) has no token. Offsets are within the
+        Word ids are places in the list: the pieces and the punctuation of one word share its place,
+        and a word of which normalization leaves nothing has no token. Offsets count within the
         word: words[word_id][start:stop].
         """
-        first = self._encode_words("encode_words: words", words)
+        first = self._rows_of_words("encode_words: words", words)
         second = pair_words
         if second is not None:
-            second = self._encode_words("encode_words: pair_words", pair_words)
-        return self._finish("encode_words", first, second, max_length, add_special_tokens)
+            second = self._rows_of_words("encode_words: pair_words", second)
+        return self._encoding("encode_words", first, second, max_length, add_special_tokens)
 
     def combine(self, first, second=None, max_length=None):
-        """[CLS] first [SEP], or [CLS] first [SEP] second [SEP], from encodings without specials.
+        """[CLS] first [SEP] second [SEP], from encodings without special tokens or slices of them.
 
-        For a slice of a long text: tokenizer.combine(question, passage[100:200]), where both come
+        For a window of a long text: tokenizer.combine(question, passage[100:200]), both of them
         from tokenizer.encode(text, add_special_tokens=False).
         """
+        rows = []
         for name, part in (("first", first), ("second", second)):
-            if not isinstance(part, Encoding) and not (name == "second" and part is None):
-                raise ValueError(f"combine: {name}: expected an Encoding, got {describe(part)}")
-            if part is not None and any(part.special_tokens_mask):
+            if name == "second" and part is None:
+                rows.append(None)
+            elif not isinstance(part, Encoding) or any(part.special_tokens_mask):
+                came = "one with [CLS] or [SEP]" if isinstance(part, Encoding) else describe(part)
                 raise ValueError(
-                    f"combine: {name}: expected an Encoding made with add_special_tokens=False, "
-                    "got one with [CLS] and [SEP]"
+                    f"combine: {name}: expected an Encoding without special tokens, got {came}"
                 )
-        return self._finish("combine", first, second, max_length, True)
+            else:
+                rows.append(list(zip(part.input_ids, part.tokens, part.offsets, part.word_ids)))
+        return self._encoding("combine", *rows, max_length, True)
 
     def decode(self, ids, skip_special_tokens=True):
-        """The text of some ids: pieces joined to words, words separated by one space."""
+        """The text of some ids: pieces joined to words, one space between words."""
         words = []
         for index in ids:
             _checks.whole("decode: ids", index, 0, len(self.tokens) - 1)
             token = self.tokens[index]
-            if token in SPECIAL_TOKENS and skip_special_tokens:
-                continue
             if token.startswith("##") and words:
-                words[-1] += token[2:]
-            else:
+                words[-1] += token.removeprefix("##")
+            elif token not in SPECIAL_TOKENS or not skip_special_tokens:
                 words.append(token)
         return " ".join(words)
 
-    def _encode_stretch(self, typed):
-        """(number of words, [(id, token, start, stop, word)]) of a text without blanks."""
-        known = self._cache.get(typed)
-        if known is not None:
-            return known
-        normal, origins = normalize(typed)
-        words = pre_tokenize(normal)
-        tokens = []
-        for number, (word, (at, end)) in enumerate(words):
-            pieces = wordpiece(word, self.vocab, max_chars=self.max_chars)
-            for index, piece in enumerate(pieces):
-                stop = at + len(piece) - (2 if index > 0 else 0)
-                if piece == "[UNK]":  # never a part of a word: brackets are words of their own
-                    stop = end
-                made_from = origins[at:stop]
-                tokens.append((self.vocab[piece], piece, min(made_from), max(made_from) + 1, number))
-                at = stop
-        if len(typed) <= 100:
-            if len(self._cache) >= 50_000:
-                self._cache.clear()
-            self._cache[typed] = len(words), tokens
-        return len(words), tokens
+    # A row is one token: (id, token, (start, stop), word).
 
-    def _encode_text(self, text):
-        encoding, num_words, at = _no_tokens(), 0, 0
-        parts = self._special.split(text) if self.special_in_text else [text]
-        for index, part in enumerate(parts):
-            if index % 2:  # the odd parts of a split are what it splits at
-                _append(encoding, [(self.vocab[part], part, 0, len(part), 0)], at, num_words)
+    def _rows(self, name, text):
+        _text(name, text)
+        rows, at, num_words = [], 0, 0
+        for part in self._split(text) if self.special_in_text else [text]:
+            if self.special_in_text and part in self._special:
+                rows.append((self.vocab[part], part, (at, at + len(part)), num_words))
                 num_words += 1
             else:
                 for match in _STRETCH.finditer(part):
-                    count, tokens = self._encode_stretch(match[0])
-                    _append(encoding, tokens, at + match.start(), num_words)
-                    num_words += count
+                    start = at + match.start()
+                    stretch, words = self._rows_of_stretch(match[0])
+                    for index, token, (first, last), word in stretch:
+                        rows.append((index, token, (start + first, start + last), num_words + word))
+                    num_words += words
             at += len(part)
-        return encoding
+        return rows
 
-    def _encode_words(self, name, words):
+    def _rows_of_stretch(self, typed):
+        """The rows of a text without blanks, and how many words it has; remembered."""
+        if typed in self._seen:
+            return self._seen[typed]
+        normal, origins = normalize(typed)
+        words = pre_tokenize(normal)
+        rows = []
+        for number, (word, (at, end)) in enumerate(words):
+            for place, piece in enumerate(wordpiece(word, self.vocab, max_chars=self.max_chars)):
+                size = len(piece) - 2 if place > 0 else len(piece)
+                stop = end if piece == "[UNK]" else at + size
+                made_from = origins[at:stop]
+                rows.append(
+                    (self.vocab[piece], piece, (min(made_from), max(made_from) + 1), number)
+                )
+                at = stop
+        if len(typed) <= 100:
+            if len(self._seen) == 50_000:
+                self._seen.clear()
+            self._seen[typed] = rows, len(words)
+        return rows, len(words)
+
+    def _rows_of_words(self, name, words):
         if isinstance(words, str) or not isinstance(words, Iterable):
             raise ValueError(f"{name}: expected a list of words, got {describe(words)}")
-        encoding = _no_tokens()
-        for number, word in enumerate(words):
-            _text(f"{name}: word {number}", word)
-            of_word = self._encode_text(word)
-            encoding.word_ids.extend([number] * len(of_word))
-            for name_of_list in ("input_ids", "tokens", "offsets"):
-                getattr(encoding, name_of_list).extend(getattr(of_word, name_of_list))
-        return _with_masks(encoding, 0, False)
+        return [
+            (index, token, offsets, number)
+            for number, word in enumerate(words)
+            for index, token, offsets, _ in self._rows(f"{name}: word {number}", word)
+        ]
 
-    def _finish(self, where, first, second, max_length, add_special_tokens):
+    def _encoding(self, where, first, second, max_length, add_special_tokens):
+        if second is not None and not add_special_tokens:
+            raise ValueError(f"{where}: expected one text without special tokens, got a pair")
         num_special = 0 if not add_special_tokens else 2 if second is None else 3
-        if not add_special_tokens and second is not None:
-            raise ValueError(f"{where}: pair: expected None without special tokens, got a pair")
         if max_length is not None:
-            _checks.whole(f"{where}: max_length", max_length, 0)
-            if max_length < num_special:
-                raise ValueError(
-                    f"{where}: max_length: expected at least {num_special}, for [CLS] and "
-                    f"[SEP], got {max_length}"
-                )
-            lengths = truncated_lengths(
-                len(first), 0 if second is None else len(second), max_length - num_special
+            _checks.whole(f"{where}: max_length", max_length, num_special)
+            room = max_length - num_special
+            keep, keep_second = truncated_lengths(len(first), len(second or ()), room)
+            first = first[:keep]
+            second = second if second is None else second[:keep_second]
+        start = [(self.cls_id, "[CLS]", (0, 0), None)] if add_special_tokens else []
+        stop = [(self.sep_id, "[SEP]", (0, 0), None)] if add_special_tokens else []
+        parts = [start, first, stop] + ([] if second is None else [second, stop])
+        rows = [row for part in parts for row in part]
+        ids, tokens, offsets, word_ids = map(list, zip(*rows)) if rows else ([], [], [], [])
+        num_first = len(start) + len(first) + len(stop)
+        return Encoding(
+            input_ids=ids,
+            tokens=tokens,
+            token_type_ids=[0] * num_first + [1] * (len(rows) - num_first),
+            attention_mask=[True] * len(rows),
+            offsets=offsets,
+            word_ids=word_ids,
+            special_tokens_mask=[word is None for word in word_ids],
+        )
+
+
+# --- 5. Batches ---------------------------------------------------------------------------------
+
+
+def _pad_batch_input(encodings, length=None, pad_id=0):
+    if not isinstance(encodings, (list, tuple)) or not encodings:
+        came = "an empty list" if encodings == [] else describe(encodings)
+        raise ValueError(f"pad_batch: encodings: expected a list of at least one, got {came}")
+    for number, encoding in enumerate(encodings):
+        if not isinstance(encoding, Encoding):
+            raise ValueError(
+                f"pad_batch: encodings: {number}: expected an Encoding, got {describe(encoding)}"
             )
-            first = first[: lengths[0]]
-            second = second if second is None else second[: lengths[1]]
+    if length is not None:
+        _checks.whole("pad_batch: length", length, max(len(encoding) for encoding in encodings))
+    _checks.whole("pad_batch: pad_id", pad_id, 0)
+
+
+@checked(_pad_batch_input)
+def pad_batch(encodings, length=None, pad_id=0):
+    """Arrays of one shape from encodings of several lengths, with padding at the end of each row.
+
+    Returns a dict of input_ids (int64), attention_mask (Boolean, True = real token) and
+    token_type_ids (int64), each (batch, length), where `length` is the longest encoding's unless
+    it is given. `encoder(**pad_batch(encodings))` runs an encoder on them.
+    """
+    if length is None:
+        length = max(len(encoding.input_ids) for encoding in encodings)
+    shape = (len(encodings), length)
+    input_ids = np.full(shape, pad_id, dtype=np.int64)
+    attention_mask = np.zeros(shape, dtype=bool)
+    token_type_ids = np.zeros(shape, dtype=np.int64)
+    for row, encoding in enumerate(encodings):
+        real = len(encoding.input_ids)
+        input_ids[row, :real] = encoding.input_ids
+        attention_mask[row, :real] = True
+        token_type_ids[row, :real] = encoding.token_type_ids
+    return {
+        "input_ids": input_ids,
+        "attention_mask": attention_mask,
+        "token_type_ids": token_type_ids,
+    }
+
+
+# --- 6. Positions -------------------------------------------------------------------------------
+
+
+def _sinusoidal_positions_input(length, d_model):
+    _checks.whole("sinusoidal_positions: length", length, 0)
+    _checks.whole("sinusoidal_positions: d_model", d_model, 1)
+
+
+@checked(_sinusoidal_positions_input)
+def sinusoidal_positions(length, d_model):
+    """A vector for each position: sines and cosines of slower and slower waves.
+
+    Returns (length, d_model) float64: column 2i is sin(position / 10000 ** (2i / d_model)) and
+    column 2i + 1 the cosine of the same angle. With an odd `d_model` the last sine has no cosine.
+    """
+    positions = np.arange(length)[:, np.newaxis]  # (length, 1)
+    speeds = 10000.0 ** (-np.arange(0, d_model, 2) / d_model)  # (waves,)
+    angles = positions * speeds  # (length, waves)
+    table = np.zeros((length, d_model))
+    table[:, 0::2] = np.sin(angles)
+    table[:, 1::2] = np.cos(angles[:, : d_model // 2])
+    return table
