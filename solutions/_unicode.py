@@ -39,6 +39,12 @@ D3B-D3C D81 EBA ECE 1715 180F 1885-1886 1ABF-1AF0 1B4E-1B4F 1B7D-1B7F 1DF6-1DFA 
 # a Hanunoo and an Ahom sign were non-spacing marks.
 _MOVED = {"\u166d": "Po", "\U000111c9": "Po", "\u1734": "Mn", "\U0001171e": "Mn"}
 
+# Capitals later than Unicode 14 (Python 3.11), and the first of their small letters.
+_CAPITALS = (
+    "1C89 1C8A, A7CB 264, A7CC A7CD, A7CE A7CF, A7D2 A7D3, A7D4 A7D5, A7DA A7DB, A7DC 19B, "
+    "10D50-10D65 10D70, 16EA0-16EB8 16EBB"
+)
+
 
 def _characters(ranges):
     for item in ranges.split():
@@ -48,6 +54,11 @@ def _characters(ranges):
 
 _CATEGORY = {**dict.fromkeys(_characters(_LATER_THAN_8 + _LATER_THAN_9), "Lo"), **_MOVED}
 _INERT = frozenset(_characters(_LATER_THAN_9))
+_SMALL = {
+    capital: chr(int(first, 16) + number)
+    for capitals, first in map(str.split, _CAPITALS.split(","))
+    for number, capital in enumerate(_characters(capitals))
+}
 
 
 def category(character):
@@ -63,3 +74,8 @@ def combining(character):
 def decompose(character):
     """The canonical decomposition in Unicode 9 (NFD) of one character."""
     return character if character in _INERT else unicodedata.normalize("NFD", character)
+
+
+def lower(character):
+    """One character in lower case, whatever stands next to it: both sigmas become the same."""
+    return _SMALL.get(character) or character.lower()

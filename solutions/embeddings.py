@@ -80,7 +80,7 @@ def _clean(character):
 @functools.cache
 def _lower(character):
     """A character of a decomposed text without accents, in lower case."""
-    return "" if _unicode.category(character) == "Mn" else character.lower()
+    return "" if _unicode.category(character) == "Mn" else _unicode.lower(character)
 
 
 @functools.cache
@@ -399,9 +399,8 @@ class WordPieceTokenizer:
                 size = len(piece) - 2 if place > 0 else len(piece)
                 stop = end if piece == "[UNK]" else at + size
                 made_from = origins[at:stop]
-                rows.append(
-                    (self.vocab[piece], piece, (min(made_from), max(made_from) + 1), number)
-                )
+                offsets = min(made_from), max(made_from) + 1
+                rows.append((self.vocab[piece], piece, offsets, number))
                 at = stop
         if len(typed) <= 100:
             if len(self._seen) == 50_000:
