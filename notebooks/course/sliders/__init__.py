@@ -1,0 +1,1 @@
+"""The lessons' sliders: one lessonNN module a lesson, of plain functions that draw pictures."""
