@@ -45,36 +45,21 @@ register(
         Case("one query, five keys", _two(1, 5, 2)),
     ],
     mistakes=[
-        Mistake(
-            "transposed",
-            lambda query, key: key @ query.T,
-            "You have a row for each key. Each query asks for itself, so the result needs one "
-            "row for each query: shape (n, m), not (m, n).",
-        ),
-        Mistake(
-            "no_transpose",
-            lambda query, key: query @ key,
-            "query @ key multiplies rows of query with columns of key. A key is a row, so key "
-            "has to be turned first.",
-        ),
-        Mistake(
-            "elementwise",
-            lambda query, key: (query * key).sum(axis=-1),
-            "You compare query i with key i only. Every query is compared with every key, "
-            "which gives n times m numbers.",
-        ),
-        Mistake(
-            "cosine",
-            _cosine,
-            "These are cosines: you divided by the lengths of the vectors. Attention keeps the "
-            "plain dot product, so a long key can win by its length.",
-        ),
-        Mistake(
-            "distance",
-            lambda query, key: ((query[:, None] - key) ** 2).sum(axis=-1),
-            "These are squared distances, which are small where vectors are alike. A dot "
-            "product is large where they are alike.",
-        ),
+        Mistake("transposed", lambda query, key: key @ query.T,
+                "You have a row for each key. Each query asks for itself, so the result needs one "
+                "row for each query: shape (n, m), not (m, n)."),
+        Mistake("no_transpose", lambda query, key: query @ key,
+                "query @ key multiplies rows of query with columns of key. A key is a row, so key "
+                "has to be turned first."),
+        Mistake("elementwise", lambda query, key: (query * key).sum(axis=-1),
+                "You compare query i with key i only. Every query is compared with every key, "
+                "which gives n times m numbers."),
+        Mistake("cosine", _cosine,
+                "These are cosines: you divided by the lengths of the vectors. Attention keeps the "
+                "plain dot product, so a long key can win by its length."),
+        Mistake("distance", lambda query, key: ((query[:, None] - key) ** 2).sum(axis=-1),
+                "These are squared distances, which are small where vectors are alike. A dot "
+                "product is large where they are alike."),
     ],
     also_right=[
         _similarity_loop,
@@ -140,87 +125,49 @@ register(
     reference=solution.softmax,
     cases=[
         Case("one row of three", lambda rng: ((rng.normal(size=3),), {})),
-        Case(
-            "two rows of three",
-            lambda rng: ((rng.normal(size=(2, 3)),), {}),
-            why="unequal sizes: a forgotten keepdims raises",
-        ),
+        Case("two rows of three", lambda rng: ((rng.normal(size=(2, 3)),), {}),
+             why="unequal sizes: a forgotten keepdims raises"),
         Case("three columns, axis=0", lambda rng: ((rng.normal(size=(2, 3)),), {"axis": 0})),
-        Case(
-            "a square of scores",
-            lambda rng: ((rng.normal(size=(3, 3)),), {}),
-            why="a forgotten keepdims passes silently",
-        ),
-        Case(
-            "a score of 1000 beside 0",
-            lambda rng: ((np.array([[1000.0, 0.0, -1.0]]),), {}),
-            why="exp(1000) is inf",
-        ),
-        Case(
-            "two rows far apart, [0, 0] and [1000, 0]",
-            lambda rng: ((np.array([[0.0, 0.0], [1000.0, 0.0]]),), {}),
-            why="the maximum of the whole array empties the first row",
-        ),
+        Case("a square of scores", lambda rng: ((rng.normal(size=(3, 3)),), {}),
+             why="a forgotten keepdims passes silently"),
+        Case("a score of 1000 beside 0",
+             lambda rng: ((np.array([[1000.0, 0.0, -1.0]]),), {}), why="exp(1000) is inf"),
+        Case("two rows far apart, [0, 0] and [1000, 0]",
+             lambda rng: ((np.array([[0.0, 0.0], [1000.0, 0.0]]),), {}),
+             why="the maximum of the whole array empties the first row"),
         Case("a score of -inf in a row", lambda rng: ((np.array([[0.5, -np.inf, 1.0]]),), {})),
-        Case(
-            "a row of -inf only",
-            lambda rng: ((np.array([[-np.inf] * 3, [0.0, 1.0, 2.0]]),), {}),
-            why="nothing may be attended: zeros, not NaN",
-        ),
-        Case(
-            "four axes, float32",
-            lambda rng: ((rng.normal(size=(2, 2, 3, 4)).astype("float32"),), {}),
-        ),
+        Case("a row of -inf only", lambda rng: ((np.array([[-np.inf] * 3, [0.0, 1.0, 2.0]]),), {}),
+             why="nothing may be attended: zeros, not NaN"),
+        Case("four axes, float32",
+             lambda rng: ((rng.normal(size=(2, 2, 3, 4)).astype("float32"),), {})),
     ],
     mistakes=[
-        Mistake(
-            "no_exp",
-            lambda scores, axis=-1: scores / scores.sum(axis=axis, keepdims=True),
-            "You divided the scores by their sum. Scores may be negative, and then so are your "
-            "weights: take exp of the scores first.",
-        ),
-        Mistake(
-            "other_axis",
-            lambda scores, axis=-1: _softmax_shifted(scores, axis, over="other"),
-            "Your weights sum to 1 along the wrong axis. Both the maximum and the sum go along "
-            "`axis`.",
-        ),
-        Mistake(
-            "axis_ignored",
-            lambda scores, axis=-1: solution.softmax(scores),
-            "Right along the last axis, but `axis` is not used: with axis=0 the columns must "
-            "sum to 1.",
-        ),
-        Mistake(
-            "everything",
-            _softmax_over_everything,
-            "All your weights together sum to 1. Each row has to sum to 1 by itself: sum along "
-            "`axis`.",
-        ),
-        Mistake(
-            "no_keepdims",
-            _softmax_no_keepdims,
-            "A sum along an axis drops that axis, and then NumPy divides columns by the rows' "
-            "sums. Pass keepdims=True so that each row meets its own sum.",
-        ),
-        Mistake(
-            "no_shift",
-            lambda scores, axis=-1: np.exp(scores) / np.exp(scores).sum(axis, keepdims=True),
-            "The formula is right and overflows: exp(1000) is inf, and inf / inf is NaN. "
-            "Subtract each row's maximum first; the weights stay the same.",
-        ),
-        Mistake(
-            "global_maximum",
-            lambda scores, axis=-1: _softmax_shifted(scores, over="all", axis=axis, guard=False),
-            "You subtract the maximum of the whole array. A row far below it underflows to "
-            "zeros, and 0 / 0 is NaN. Take the maximum of each row.",
-        ),
-        Mistake(
-            "empty_row",
-            lambda scores, axis=-1: _softmax_shifted(scores, axis, guard=False),
-            "Right except for a row of -inf only: -inf minus -inf is NaN. Such a row has "
-            "nothing to attend to, and its weights are zeros.",
-        ),
+        Mistake("no_exp", lambda scores, axis=-1: scores / scores.sum(axis=axis, keepdims=True),
+                "You divided the scores by their sum. Scores may be negative, and then so are your "
+                "weights: take exp of the scores first."),
+        Mistake("other_axis", lambda scores, axis=-1: _softmax_shifted(scores, axis, over="other"),
+                "Your weights sum to 1 along the wrong axis. Both the maximum and the sum go along "
+                "`axis`."),
+        Mistake("axis_ignored", lambda scores, axis=-1: solution.softmax(scores),
+                "Right along the last axis, but `axis` is not used: with axis=0 the columns must "
+                "sum to 1."),
+        Mistake("everything", _softmax_over_everything,
+                "All your weights together sum to 1. Each row has to sum to 1 by itself: sum along "
+                "`axis`."),
+        Mistake("no_keepdims", _softmax_no_keepdims,
+                "A sum along an axis drops that axis, and then NumPy divides columns by the rows' "
+                "sums. Pass keepdims=True so that each row meets its own sum."),
+        Mistake("no_shift",
+                lambda scores, axis=-1: np.exp(scores) / np.exp(scores).sum(axis, keepdims=True),
+                "The formula is right and overflows: exp(1000) is inf, and inf / inf is NaN. "
+                "Subtract each row's maximum first; the weights stay the same."),
+        Mistake("global_maximum", lambda scores, axis=-1: _softmax_shifted(scores, over="all",
+                                                                           axis=axis, guard=False),
+                "You subtract the maximum of the whole array. A row far below it underflows to "
+                "zeros, and 0 / 0 is NaN. Take the maximum of each row."),
+        Mistake("empty_row", lambda scores, axis=-1: _softmax_shifted(scores, axis, guard=False),
+                "Right except for a row of -inf only: -inf minus -inf is NaN. Such a row has "
+                "nothing to attend to, and its weights are zeros."),
     ],
     also_right=[_softmax_loop, _softmax_by_logs],
     hints=[
@@ -254,33 +201,19 @@ register(
         Case("width 1", _two(2, 4, 1), why="the root of 1 changes nothing"),
     ],
     mistakes=[
-        Mistake(
-            "unscaled",
-            lambda query, key: query @ key.T,
-            "These are the plain dot products. Divide them by the square root of the width.",
-        ),
-        Mistake(
-            "by_width",
-            lambda query, key: query @ key.T / query.shape[-1],
-            "You divided by d. The spread of a dot product grows with the square root of d; "
-            "divided by d, the scores would shrink toward 0 and all weights become equal.",
-        ),
-        Mistake(
-            "by_keys",
-            lambda query, key: query @ key.T / np.sqrt(len(key)),
-            "You divided by the root of the number of keys. It is the width of the vectors "
-            "that makes dot products large.",
-        ),
-        Mistake(
-            "by_queries",
-            lambda query, key: query @ key.T / np.sqrt(len(query)),
-            "You divided by the root of the number of queries: shape[0] instead of shape[-1].",
-        ),
-        Mistake(
-            "multiplied",
-            lambda query, key: query @ key.T * np.sqrt(query.shape[-1]),
-            "You multiplied by the root of the width; that makes the scores larger still. Divide.",
-        ),
+        Mistake("unscaled", lambda query, key: query @ key.T,
+                "These are the plain dot products. Divide them by the square root of the width."),
+        Mistake("by_width", lambda query, key: query @ key.T / query.shape[-1],
+                "You divided by d. The spread of a dot product grows with the square root of d; "
+                "divided by d, the scores would shrink toward 0 and all weights become equal."),
+        Mistake("by_keys", lambda query, key: query @ key.T / np.sqrt(len(key)),
+                "You divided by the root of the number of keys. It is the width of the vectors "
+                "that makes dot products large."),
+        Mistake("by_queries", lambda query, key: query @ key.T / np.sqrt(len(query)),
+                "You divided by the root of the number of queries: shape[0] instead of shape[-1]."),
+        Mistake("multiplied", lambda query, key: query @ key.T * np.sqrt(query.shape[-1]),
+                "You multiplied by the root of the width; that makes the scores larger still. "
+                "Divide."),
     ],
     also_right=[
         lambda query, key: (query / query.shape[1] ** 0.5) @ key.T,
@@ -309,10 +242,8 @@ softmax = solution.softmax  # the name that `attention` finds in a notebook
 
 
 def _three(n, m, d, v, dtype="float64"):
-    return lambda rng: (
-        tuple(rng.normal(size=s).astype(dtype) for s in ((n, d), (m, d), (m, v))),
-        {},
-    )
+    return lambda rng: (tuple(rng.normal(size=s).astype(dtype) for s in ((n, d), (m, d), (m, v))),
+                        {})
 
 
 def _attention_loop(query, key, value):
@@ -337,64 +268,43 @@ register(
     parts=("output", "weights"),
     cases=[
         Case("2 queries, 3 keys of width 4, values of width 5", _three(2, 3, 4, 5)),
-        Case(
-            "3 queries, 3 keys, all of width 3",
-            _three(3, 3, 3, 3),
-            why="every wrong transposition runs here",
-        ),
+        Case("3 queries, 3 keys, all of width 3", _three(3, 3, 3, 3),
+             why="every wrong transposition runs here"),
         Case("one query, four keys", _three(1, 4, 2, 3)),
     ],
     mistakes=[
-        Mistake(
-            "only_output",
-            lambda query, key, value: attention(query, key, value)[0],
-            "You return the output alone. Return two things, (output, weights): the weights "
-            "are what the pictures show.",
-        ),
-        Mistake(
-            "swapped",
-            lambda query, key, value: attention(query, key, value)[::-1],
-            "Both are right, in the other order: the output comes first, then the weights.",
-        ),
-        Mistake(
-            "unscaled",
-            lambda query, key, value: _attend(softmax(query @ key.T), value),
-            "The scores are not scaled: use scaled_scores, not similarity.",
-        ),
-        Mistake(
-            "over_queries",
-            lambda query, key, value: _attend(softmax(scaled_scores(query, key), axis=0), value),
-            "Your columns sum to 1, so the queries compete for a key. Each query shares out "
-            "its own attention: softmax along the last axis.",
-        ),
-        Mistake(
-            "no_softmax",
-            lambda query, key, value: _attend(scaled_scores(query, key), value),
-            "You weight the values with raw scores. They are negative in places and do not "
-            "sum to 1: pass them through softmax first.",
-        ),
-        Mistake(
-            "keys_for_values",
-            lambda query, key, value: (
-                softmax(scaled_scores(query, key)) @ key,
-                softmax(scaled_scores(query, key)),
-            ),
-            "The weights are right, but you averaged the keys. A key says how to be found, a "
-            "value says what to hand over: average `value`.",
-        ),
-        Mistake(
-            "softmax_twice",
-            lambda query, key, value: _attend(softmax(softmax(scaled_scores(query, key))), value),
-            "softmax is applied twice; the second time it makes all weights nearly equal.",
-        ),
+        Mistake("only_output", lambda query, key, value: attention(query, key, value)[0],
+                "You return the output alone. Return two things, (output, weights): the weights "
+                "are what the pictures show."),
+        Mistake("swapped", lambda query, key, value: attention(query, key, value)[::-1],
+                "Both are right, in the other order: the output comes first, then the weights."),
+        Mistake("unscaled", lambda query, key, value: _attend(softmax(query @ key.T), value),
+                "The scores are not scaled: use scaled_scores, not similarity."),
+        Mistake("over_queries",
+                lambda query, key, value: _attend(softmax(scaled_scores(query, key), axis=0),
+                                                  value),
+                "Your columns sum to 1, so the queries compete for a key. Each query shares out "
+                "its own attention: softmax along the last axis."),
+        Mistake("no_softmax",
+                lambda query, key, value: _attend(scaled_scores(query, key), value),
+                "You weight the values with raw scores. They are negative in places and do not "
+                "sum to 1: pass them through softmax first."),
+        Mistake("keys_for_values",
+                lambda query, key, value: (softmax(scaled_scores(query, key)) @ key,
+                                           softmax(scaled_scores(query, key))),
+                "The weights are right, but you averaged the keys. A key says how to be found, a "
+                "value says what to hand over: average `value`."),
+        Mistake("softmax_twice",
+                lambda query, key, value: _attend(softmax(softmax(scaled_scores(query, key))),
+                                                  value),
+                "softmax is applied twice; the second time it makes all weights nearly equal."),
     ],
     also_right=[
         _attention_loop,
         lambda query, key, value: solution.scaled_dot_product_attention(query, key, value),
         lambda query, key, value: (
             np.einsum("nm,mv->nv", softmax(scaled_scores(query, key)), value),
-            softmax(scaled_scores(query, key)),
-        ),
+            softmax(scaled_scores(query, key))),
     ],
     hints=[
         "Scores, then weights, then a weighted mean. You have written the first two.",
@@ -412,34 +322,22 @@ register(
     reference=solution.causal_mask,
     cases=[Case(f"length {n}", lambda rng, n=n: ((n,), {})) for n in (3, 1, 6)],
     mistakes=[
-        Mistake(
-            "future",
-            lambda length: np.triu(np.ones((length, length), dtype=bool)),
-            "Upside down: each of your rows sees itself and what comes after it. Row i may "
-            "see keys 0 to i.",
-        ),
-        Mistake(
-            "hidden_is_true",
-            lambda length: np.triu(np.ones((length, length), dtype=bool), k=1),
-            "Inverted: you have True where a key is hidden. In this course True always means "
-            "'may be attended'.",
-        ),
-        Mistake(
-            "not_itself",
-            lambda length: np.tril(np.ones((length, length), dtype=bool), k=-1),
-            "The diagonal is missing: a token may see itself. Row 0 would have nothing to "
-            "attend to.",
-        ),
-        Mistake(
-            "additive",
-            lambda length: np.where(np.tril(np.ones((length, length))) > 0, 0.0, -np.inf),
-            "This is a mask to add to scores. Ours are Boolean: True or False.",
-        ),
-        Mistake(
-            "numbers",
-            lambda length: np.tril(np.ones((length, length))),
-            "The right pattern in numbers 0 and 1. A mask here is Boolean: dtype=bool.",
-        ),
+        Mistake("future", lambda length: np.triu(np.ones((length, length), dtype=bool)),
+                "Upside down: each of your rows sees itself and what comes after it. Row i may "
+                "see keys 0 to i."),
+        Mistake("hidden_is_true",
+                lambda length: np.triu(np.ones((length, length), dtype=bool), k=1),
+                "Inverted: you have True where a key is hidden. In this course True always means "
+                "'may be attended'."),
+        Mistake("not_itself",
+                lambda length: np.tril(np.ones((length, length), dtype=bool), k=-1),
+                "The diagonal is missing: a token may see itself. Row 0 would have nothing to "
+                "attend to."),
+        Mistake("additive",
+                lambda length: np.where(np.tril(np.ones((length, length))) > 0, 0.0, -np.inf),
+                "This is a mask to add to scores. Ours are Boolean: True or False."),
+        Mistake("numbers", lambda length: np.tril(np.ones((length, length))),
+                "The right pattern in numbers 0 and 1. A mask here is Boolean: dtype=bool."),
     ],
     also_right=[
         lambda length: np.arange(length)[:, None] >= np.arange(length),
@@ -476,43 +374,27 @@ register(
         Case("a sentence that is all padding", lambda rng: ((np.zeros((1, 3), dtype=bool),), {})),
     ],
     mistakes=[
-        Mistake(
-            "two_axes",
-            lambda attention_mask: attention_mask.astype(bool),
-            "Right numbers, but of shape (batch, length). The scores of a batch are (batch, "
-            "heads, queries, keys): put two axes of size 1 in the middle.",
-        ),
-        Mistake(
-            "three_axes",
-            lambda attention_mask: attention_mask.astype(bool)[:, None, :],
-            "One axis is missing: (batch, 1, 1, length) stands for batch, heads, queries, keys.",
-        ),
-        Mistake(
-            "hides_queries",
-            lambda attention_mask: attention_mask.astype(bool)[:, None, :, None],
-            "You hide queries: the length stands on the third axis. Padding is hidden as a "
-            "key, so the length goes on the last axis. Hidden queries would have empty rows.",
-        ),
-        Mistake(
-            "both",
-            _outer,
-            "You hide padding as key and as query. The rows of padded queries come out empty "
-            "for nothing: what they find is never read. Hide keys only.",
-        ),
-        Mistake(
-            "inverted",
-            lambda attention_mask: ~attention_mask.astype(bool)[:, None, None, :],
-            "Inverted: True must mean 'is real, may be attended'.",
-        ),
-        Mistake(
-            "numbers",
-            lambda attention_mask: attention_mask[:, None, None, :].astype(int),
-            "Right pattern and shape, in numbers. A mask here is Boolean: .astype(bool).",
-        ),
+        Mistake("two_axes", lambda attention_mask: attention_mask.astype(bool),
+                "Right numbers, but of shape (batch, length). The scores of a batch are (batch, "
+                "heads, queries, keys): put two axes of size 1 in the middle."),
+        Mistake("three_axes", lambda attention_mask: attention_mask.astype(bool)[:, None, :],
+                "One axis is missing: (batch, 1, 1, length) stands for batch, heads, queries, "
+                "keys."),
+        Mistake("hides_queries",
+                lambda attention_mask: attention_mask.astype(bool)[:, None, :, None],
+                "You hide queries: the length stands on the third axis. Padding is hidden as a "
+                "key, so the length goes on the last axis. Hidden queries would have empty rows."),
+        Mistake("both", _outer,
+                "You hide padding as key and as query. The rows of padded queries come out empty "
+                "for nothing: what they find is never read. Hide keys only."),
+        Mistake("inverted", lambda attention_mask: ~attention_mask.astype(bool)[:, None, None, :],
+                "Inverted: True must mean 'is real, may be attended'."),
+        Mistake("numbers", lambda attention_mask: attention_mask[:, None, None, :].astype(int),
+                "Right pattern and shape, in numbers. A mask here is Boolean: .astype(bool)."),
     ],
     also_right=[
         lambda attention_mask: np.expand_dims(attention_mask.astype(bool), (1, 2)),
-        lambda attention_mask: attention_mask.reshape(len(attention_mask), 1, 1, -1) > 0,
+        lambda attention_mask: (attention_mask.reshape(len(attention_mask), 1, 1, -1) > 0),
     ],
     hints=[
         "The scores of a batch have four axes: batch, heads, queries, keys. Which two does a row "
@@ -595,84 +477,49 @@ register(
     parts=("output", "weights"),
     cases=[
         Case("no mask, no batch", _three(2, 3, 4, 5)),
-        Case(
-            "a batch of 2, two heads, no mask",
-            lambda rng: _batch(rng, None),
-            why="key.T would turn all axes",
-        ),
+        Case("a batch of 2, two heads, no mask", lambda rng: _batch(rng, None),
+             why="key.T would turn all axes"),
         Case("padding hidden", lambda rng: _batch(rng, _REAL)),
         Case("causal", lambda rng: _batch(rng, solution.causal_mask(4), n=4)),
         Case("a row that may see nothing", lambda rng: _batch(rng, _EMPTY)),
-        Case(
-            "float32, a row that may see nothing", lambda rng: _batch(rng, _EMPTY, dtype="float32")
-        ),
+        Case("float32, a row that may see nothing",
+             lambda rng: _batch(rng, _EMPTY, dtype="float32")),
     ],
     mistakes=[
-        Mistake(
-            "unscaled", _unscaled, "The scores are not divided by the square root of the width."
-        ),
-        Mistake(
-            "all_axes_turned",
-            lambda query, key, value, mask=None: _masked(
-                query, np.swapaxes(key.T, -1, -2), value, mask, how="sentinel"
-            ),
-            "key.T reverses all axes, the batch too. Turn the last two only: "
-            "np.swapaxes(key, -1, -2).",
-        ),
-        Mistake(
-            "mask_ignored",
-            _wrong("ignored"),
-            "Right without a mask; with one, your weights are the same as without. Use `mask` "
-            "on the scores.",
-        ),
-        Mistake(
-            "inverted",
-            _wrong("inverted"),
-            "You hide exactly the keys that may be attended: True means visible.",
-        ),
-        Mistake(
-            "mask_after",
-            _wrong("after"),
-            "You multiply the weights by the mask after the softmax. The hidden keys have "
-            "taken their share by then, and the rest no longer sums to 1.",
-        ),
-        Mistake(
-            "mask_added",
-            _wrong("added"),
-            "You add the mask to the scores. That adds 1 to the visible keys and hides nothing "
-            "from anybody: replace hidden scores by -inf.",
-        ),
-        Mistake(
-            "mask_multiplied",
-            _wrong("multiplied"),
-            "You multiply the scores by the mask. A hidden score becomes 0, and exp(0) is 1: "
-            "it still gets weight. Replace it by -inf.",
-        ),
-        Mistake(
-            "inf_times",
-            _wrong("inf_times"),
-            "(1 - mask) * -inf is NaN where the mask is True, because 0 * inf is NaN. Choose "
-            "with np.where instead of multiplying.",
-        ),
-        Mistake(
-            "renormalized",
-            _wrong("renormalized"),
-            "Multiplying after the softmax and dividing again gives the right weights until a "
-            "row may see nothing: 0 / 0 is NaN. Mask the scores before the softmax.",
-        ),
-        Mistake(
-            "sentinel",
-            _wrong("sentinel"),
-            "A large negative number in place of -inf: a row that may see nothing then spreads "
-            "its attention evenly over hidden keys. With -inf it gets zeros.",
-        ),
-        Mistake(
-            "sentinel_added",
-            _wrong("sentinel_added"),
-            "You add a large negative number. In a row that may see nothing the hidden keys "
-            "then get weight all the same. Replace the scores: "
-            "np.where(mask, scores, -np.inf).",
-        ),
+        Mistake("unscaled", _unscaled,
+                "The scores are not divided by the square root of the width."),
+        Mistake("all_axes_turned",
+                lambda query, key, value, mask=None: _masked(
+                    query, np.swapaxes(key.T, -1, -2), value, mask, how="sentinel"),
+                "key.T reverses all axes, the batch too. Turn the last two only: "
+                "np.swapaxes(key, -1, -2)."),
+        Mistake("mask_ignored", _wrong("ignored"),
+                "Right without a mask; with one, your weights are the same as without. Use `mask` "
+                "on the scores."),
+        Mistake("inverted", _wrong("inverted"),
+                "You hide exactly the keys that may be attended: True means visible."),
+        Mistake("mask_after", _wrong("after"),
+                "You multiply the weights by the mask after the softmax. The hidden keys have "
+                "taken their share by then, and the rest no longer sums to 1."),
+        Mistake("mask_added", _wrong("added"),
+                "You add the mask to the scores. That adds 1 to the visible keys and hides nothing "
+                "from anybody: replace hidden scores by -inf."),
+        Mistake("mask_multiplied", _wrong("multiplied"),
+                "You multiply the scores by the mask. A hidden score becomes 0, and exp(0) is 1: "
+                "it still gets weight. Replace it by -inf."),
+        Mistake("inf_times", _wrong("inf_times"),
+                "(1 - mask) * -inf is NaN where the mask is True, because 0 * inf is NaN. Choose "
+                "with np.where instead of multiplying."),
+        Mistake("renormalized", _wrong("renormalized"),
+                "Multiplying after the softmax and dividing again gives the right weights until a "
+                "row may see nothing: 0 / 0 is NaN. Mask the scores before the softmax."),
+        Mistake("sentinel", _wrong("sentinel"),
+                "A large negative number in place of -inf: a row that may see nothing then spreads "
+                "its attention evenly over hidden keys. With -inf it gets zeros."),
+        Mistake("sentinel_added", _wrong("sentinel_added"),
+                "You add a large negative number. In a row that may see nothing the hidden keys "
+                "then get weight all the same. Replace the scores: "
+                "np.where(mask, scores, -np.inf)."),
     ],
     also_right=[_sdpa_einsum, _sdpa_loop],
     hints=[
