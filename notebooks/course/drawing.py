@@ -409,63 +409,154 @@ def entities(text, spans, *, title="", alt=None, **facts):
 
 
 def curves(series, *, x=None, title="", x_title="", y_title="", x_log=False, y_log=False,
-           y_limits=None, bands=None, lines=(), verticals=(), points=(), size=(6.4, 3.2),
+           y_limits=None, bands=None, lines=(), verticals=(), points=(), size=(440, 220),
            colors=None, styles=None, alt=None, **facts):
-    """Lines over a common axis, drawn by matplotlib.
+    """Lines over a common axis, light enough to be redrawn while a slider moves.
 
     series    : {name: values}; or {name: (x, values)} where each has an x of its own
     bands     : {name: half-widths} shaded around a series (a deviation over seeds)
     lines     : (value, name) horizontal dashed lines (baselines)
     verticals : (value, name) vertical dashed lines
     points    : (x, y, name) marked points
+    size      : width and height of the plot in pixels, labels not counted
+    styles    : {name: "dashed" | "dotted" | "dots"}
+    NaN or, on a log axis, numbers below zero leave a gap.
     """
-    import matplotlib
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
+    drawn = {}
+    for name, values in series.items():
+        own, values = values if isinstance(values, tuple) else (x, values)
+        values = np.asarray(values, dtype=float)
+        own = np.arange(len(values)) if own is None else np.asarray(own, dtype=float)
+        drawn[name] = own, values
+    every_x = np.concatenate([o for o, _ in drawn.values()] + [[v for v, _ in verticals],
+                                                               [p[0] for p in points]])
+    tops = [v + np.asarray((bands or {}).get(n, 0)) for n, (_, v) in drawn.items()]
+    lows = [v - np.asarray((bands or {}).get(n, 0)) for n, (_, v) in drawn.items()]
+    every_y = np.concatenate([*tops, *lows, [v for v, _ in lines], [p[1] for p in points]])
+    across = _Axis(every_x, 0, size[0], x_log)
+    up = _Axis(every_y, size[1], 0, y_log, y_limits)
+    marks = [f"{t:g}".replace("-", "−") for t in up.ticks]
+    left = 14 + max([text_width(m, 11) for m in marks] + [0]) + 8 + (20 if y_title else 0)
+    parts = [f'<g transform="translate({left:.0f} 6)">',
+             f'<clipPath id="plot"><rect width="{size[0]}" height="{size[1]}"/></clipPath>']
+    for tick, text in zip(up.ticks, marks, strict=True):
+        y = up(tick)
+        parts.append(f'<path d="M0 {y:.1f}H{size[0]}" stroke="{LINE}" stroke-width=".7"/>')
+        parts.append(label(-6, y + 4, text, size=11, color=SOFT_INK, anchor="end"))
+    for tick in across.ticks:
+        parts.append(f'<path d="M{across(tick):.1f} 0V{size[1]}" stroke="{LINE}" '
+                     'stroke-width=".7"/>')
+        parts.append(label(across(tick), size[1] + 15, f"{tick:g}".replace("-", "−"), size=11,
+                           color=SOFT_INK, anchor="middle"))
+    parts.append(f'<path d="M0 0V{size[1]}H{size[0]}" fill="none" stroke="{SOFT_INK}"/>')
+    for value, name in lines:
+        parts.append(f'<path d="M0 {up(value):.1f}H{size[0]}" stroke="{SOFT_INK}" '
+                     'stroke-dasharray="5 4"/>')
+        parts.append(label(size[0] - 4, up(value) - 4, name, size=11, color=SOFT_INK, anchor="end",
+                           font=SANS))
+    for value, name in verticals:
+        x_at = across(value)
+        parts.append(f'<path d="M{x_at:.1f} 0V{size[1]}" stroke="{INK}" stroke-dasharray="3 3"/>')
+        right = x_at < size[0] * 0.7
+        parts.append(label(x_at + (5 if right else -5), 12, name, size=11, font=SANS,
+                           anchor="start" if right else "end"))
+    names = list(drawn)
+    chosen = {n: (colors or {}).get(n, SERIES[i % len(SERIES)]) for i, n in enumerate(names)}
+    parts.append('<g clip-path="url(#plot)">')
+    for name, (own, values) in drawn.items():
+        color, style = chosen[name], (styles or {}).get(name, "")
+        if bands and name in bands:
+            half = np.broadcast_to(np.asarray(bands[name], dtype=float), values.shape)
+            edge = [(across(a), up(b)) for a, b in zip(own, values + half, strict=True)]
+            edge += [(across(a), up(b)) for a, b in zip(own[::-1], (values - half)[::-1],
+                                                       strict=True)]
+            parts.append('<polygon points="' + " ".join(
+                f"{a:.1f},{b:.1f}" for a, b in edge if np.isfinite(a) and np.isfinite(b))
+                + f'" fill="{color}" opacity=".18"/>')
+        path, pen = [], "M"
+        for a, b in zip(own, values, strict=True):
+            place = across(a), up(b)
+            if np.isfinite(place).all():
+                path.append(f"{pen}{place[0]:.1f} {np.clip(place[1], -1e4, 1e4):.1f}")
+                pen = "L"
+                if style == "dots":
+                    parts.append(f'<circle cx="{place[0]:.1f}" cy="{place[1]:.1f}" r="3.5" '
+                                 f'fill="{color}"/>')
+            else:
+                pen = "M"
+        dash = {"dashed": "7 4", "dotted": "2 3"}.get(style, "none")
+        if style != "dots":
+            parts.append(f'<path d="{"".join(path)}" fill="none" stroke="{color}" '
+                         f'stroke-width="2" stroke-dasharray="{dash}" stroke-linejoin="round"/>')
+    parts.append("</g>")
+    for a, b, name in points:
+        right = across(a) < size[0] * 0.8
+        parts.append(f'<circle cx="{across(a):.1f}" cy="{up(b):.1f}" r="4.5" fill="{INK}"/>')
+        parts.append(label(across(a) + (8 if right else -8), up(b) - 6, name, size=11,
+                           anchor="start" if right else "end"))
+    bottom = size[1] + 22
+    if x_title:
+        parts.append(label(size[0] / 2, bottom + 12, x_title, size=12, anchor="middle", font=SANS))
+        bottom += 20
+    parts.append("</g>")
+    if y_title:
+        parts.append(label(20, 6 + size[1] / 2, y_title, size=12, anchor="middle", font=SANS,
+                           turn=-90))
+    at = left
+    if len(names) > 1:
+        bottom += 8
+        for name in names:
+            wide = text_width(name, 12) + 40
+            if at + wide > left + size[0] + 16 and at > left:
+                at, bottom = left, bottom + 18
+            parts.append(f'<path d="M{at:.1f} {bottom + 4}h20" stroke="{chosen[name]}" '
+                         'stroke-width="3"/>')
+            parts.append(label(at + 25, bottom + 8, name, size=12))
+            at += wide
+        bottom += 14
+    if alt is None:
+        alt = f"{title or 'Curves'} ({y_title} over {x_title}): " + "; ".join(
+            _from_to(name, values) for name, (_, values) in drawn.items())
+        alt += "".join(f"; {name} at {value:.3g}" for value, name in lines) + "."
+    return card(left + size[0] + 20, bottom + 8, parts, alt, title, **facts)
 
-    settings = {"svg.fonttype": "none", "svg.hashsalt": "course", "font.family": "sans-serif",
-                "font.size": 10, "axes.edgecolor": SOFT_INK, "text.color": INK,
-                "axes.labelcolor": INK, "xtick.color": SOFT_INK, "ytick.color": SOFT_INK,
-                "axes.spines.top": False, "axes.spines.right": False}
-    with matplotlib.rc_context(settings):
-        figure = Figure(figsize=size, layout="constrained")
-        FigureCanvasSVG(figure)
-        axes = figure.add_subplot()
-        for i, (name, values) in enumerate(series.items()):
-            own, values = values if isinstance(values, tuple) else (x, values)
-            values = np.asarray(values, dtype=float)
-            own = np.arange(len(values)) if own is None else np.asarray(own, dtype=float)
-            color = (colors or {}).get(name, SERIES[i % len(SERIES)])
-            axes.plot(own, values, label=name, color=color, linewidth=1.8,
-                      **((styles or {}).get(name, {})))
-            if bands and name in bands:
-                half = np.asarray(bands[name], dtype=float)
-                axes.fill_between(own, values - half, values + half, color=color, alpha=0.18,
-                                  linewidth=0)
-        for value, name in lines:
-            axes.axhline(value, color=SOFT_INK, linestyle="--", linewidth=1)
-            axes.annotate(name, (1, value), xycoords=("axes fraction", "data"), ha="right",
-                          va="bottom", fontsize=9, color=SOFT_INK)
-        for value, name in verticals:
-            axes.axvline(value, color=SOFT_INK, linestyle="--", linewidth=1, label=name or None)
-        for px, py, name in points:
-            axes.plot([px], [py], "o", color=INK, markersize=6)
-            axes.annotate(name, (px, py), xytext=(6, 6), textcoords="offset points", fontsize=9)
-        axes.set_xlabel(x_title)
-        axes.set_ylabel(y_title)
-        if x_log:
-            axes.set_xscale("log")
-        if y_log:
-            axes.set_yscale("log")
-        if y_limits:
-            axes.set_ylim(*y_limits)
-        axes.grid(True, color=LINE, linewidth=0.6)
-        if len(series) > 1 or verticals:
-            axes.legend(frameon=False, fontsize=9)
-        if alt is None:
-            alt = f"{title or 'Curves'} ({y_title} over {x_title}): " + "; ".join(
-                _from_to(name, v[1] if isinstance(v, tuple) else v) for name, v in series.items())
-        return from_figure(figure, alt, title, **facts)
+
+class _Axis:
+    """Values to pixels along one axis, with a handful of round ticks."""
+
+    def __init__(self, values, at_low, at_high, log, limits=None):
+        values = values[np.isfinite(values) & ((values > 0) | (not log))]
+        low, high = limits or ((values.min(), values.max()) if len(values) else (0.0, 1.0))
+        self.log = log
+        if log:
+            low, high = np.log10(low), np.log10(high)
+        if high - low < 1e-12:
+            low, high = low - 0.5, high + 0.5
+        margin = 0 if limits else 0.03 * (high - low)
+        self.low, self.span = low - margin, high - low + 2 * margin
+        self.at_low, self.length = at_low, at_high - at_low
+        if log:
+            powers = np.arange(np.ceil(self.low - 1e-9), np.floor(self.low + self.span + 1e-9) + 1)
+            few = len(powers) < 3
+            self.ticks = [m * 10.0**p for p in np.append(powers, powers[-1:] + 1)
+                          for m in ((1, 2, 5) if few else (1,))]
+            if few and len(powers):
+                self.ticks = [m * 10.0 ** (powers[0] - 1) for m in (2, 5)] + self.ticks
+            self.ticks = [t for t in self.ticks
+                          if self.low - 1e-9 <= np.log10(t) <= self.low + self.span + 1e-9]
+            self.ticks = self.ticks[:: max(1, round(len(self.ticks) / 8))]
+        else:
+            raw = self.span / 5
+            unit = 10 ** np.floor(np.log10(raw))
+            step = unit * min((1, 2, 2.5, 5, 10), key=lambda m: abs(m * unit - raw))
+            first = np.ceil(self.low / step - 1e-9)
+            last = np.floor((self.low + self.span) / step + 1e-9)
+            self.ticks = [round(float(i * step), 12) + 0.0 for i in np.arange(first, last + 1)]
+
+    def __call__(self, value):
+        if self.log:
+            value = np.log10(value) if value > 0 else np.nan
+        return self.at_low + (value - self.low) / self.span * self.length
 
 
 def _from_to(name, values):
@@ -474,7 +565,7 @@ def _from_to(name, values):
 
 
 def from_figure(figure, alt, title="", **facts):
-    """A matplotlib figure as a Picture on the course's card; the figure may be thrown away."""
+    """A matplotlib figure as a Picture on the course's card, for plots beyond `curves`."""
     stream = io.StringIO()
     figure.patch.set_alpha(0)
     for axes in figure.axes:
