@@ -126,7 +126,8 @@ def entropy_by_width(width):
     return curves({"not divided": plain, "divided by √d": scaled}, x=widths, x_log=True,
                   x_title="width d", y_title="entropy (nats)", y_limits=(0, 3.7),
                   title="How widely a query spreads over 32 keys",
-                  lines=[(float(np.log(32)), "all keys alike")], verticals=[(width, f"d = {width}")],
+                  lines=[(float(np.log(32)), "all keys alike")],
+                  verticals=[(width, f"d = {width}")],
                   points=[(widths[at], plain[at], f"{plain[at]:.2f}"),
                           (widths[at], scaled[at], f"{scaled[at]:.2f}")])
 
