@@ -93,7 +93,9 @@ def copy_classroom(folder, notebooks=()):
             shutil.copy(path, folder / name / path.name)
     if (REPOSITORY / "figures").is_dir():
         shutil.copytree(
-            REPOSITORY / "figures", folder / "figures", dirs_exist_ok=True,
+            REPOSITORY / "figures",
+            folder / "figures",
+            dirs_exist_ok=True,
             ignore=shutil.ignore_patterns("*.py", "__pycache__"),
         )
     for path in notebooks:
@@ -112,7 +114,9 @@ def write_settings(folder, dark):
     settings = {
         "apputils-extension/themes": {"theme": "JupyterLab Dark" if dark else "JupyterLab Light"},
         "apputils-extension/notification": {
-            "fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True,
+            "fetchNews": "false",
+            "checkForUpdates": False,
+            "doNotDisturbMode": True,
         },
         "docmanager-extension/plugin": {"autosave": False},
         "notebook-extension/tracker": {"windowingMode": "none"},

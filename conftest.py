@@ -1,0 +1,73 @@
+"""How plain `pytest` runs the course: its tests, and every notebook through nbval.
+
+The learner's copies in notebooks/ run as a learner runs them: an exercise that is still open says
+so and the lesson goes on. The worked copies in solutions/ run under COURSE_STRICT=1: an exercise
+that does not pass, or a slider that cannot draw, is an error. Nothing touches the learner's own
+answers: COURSE_HOME is a temporary folder, another one for each notebook.
+"""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent
+
+# Before anything imports NumPy, and inherited by workers and kernels. Two workers share the cores.
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
+os.environ["COURSE_QUIET"] = "1"
+os.environ["COURSE_STRICT"] = ""
+os.environ.pop("JPY_SESSION_NAME", None)
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    os.environ["COURSE_HOME"] = tempfile.mkdtemp(prefix="encoder-course-tests-")
+_HOME = Path(os.environ["COURSE_HOME"])
+
+
+def _is_notebook(item):
+    return item.path.suffix == ".ipynb"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Before nbval starts a notebook's kernel: the environment that the kernel inherits."""
+    if _is_notebook(item):
+        worked = item.path.parent == ROOT / "solutions"
+        os.environ["COURSE_STRICT"] = "1" if worked else ""
+        os.environ["COURSE_HOME"] = str(_HOME / item.path.stem)
+    else:
+        os.environ["COURSE_STRICT"] = ""
+        os.environ["COURSE_HOME"] = str(_HOME / "tests")
+
+
+def pytest_collection_modifyitems(items):
+    """What takes longest starts first, so that two workers end at about the same time."""
+
+    def turn(item):
+        if item.path.name == "test_browser.py":
+            return 0
+        return 1 if _is_notebook(item) else 2
+
+    items.sort(key=turn)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print what tests measured (the fixture `measured`), which a passing test else hides."""
+    lines = [
+        value
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        for name, value in getattr(report, "user_properties", [])
+        if name == "measured"
+    ]
+    if lines:
+        terminalreporter.section("measured")
+        for line in dict.fromkeys(lines):
+            terminalreporter.write_line(line)
+
+
+def pytest_unconfigure(config):
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        shutil.rmtree(_HOME, ignore_errors=True)
