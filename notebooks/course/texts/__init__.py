@@ -10,8 +10,11 @@ fit its format raises ValueError with the file, the line, what was expected and 
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+from solutions.embeddings import WordPieceTokenizer
 
 FOLDER = Path(__file__).resolve().parent
 REVIEWS = FOLDER / "reviews.tsv"
@@ -102,6 +105,12 @@ def _of_split(path, examples, split):
 
 
 # --- Labelled texts -----------------------------------------------------------------------------
+
+
+@cache
+def load_tokenizer():
+    """The WordPieceTokenizer of the course's own vocabulary, one for the whole session."""
+    return WordPieceTokenizer.from_file(VOCAB)
 
 
 def load_reviews(path=None, split=None):
