@@ -13,22 +13,17 @@ that are registered, and `sweep(name)` gives the values on which the tests draw 
 from __future__ import annotations
 
 import html
-import importlib
 import itertools
 import math
 import os
-import pkgutil
 import sys
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from .exercises import _registry
 from .exercises._report import ALERTS, in_notebook, inline, notice, pre
-
-COURSE = Path(__file__).resolve().parent
-
 
 # Controls
 
@@ -250,22 +245,21 @@ def slider(*, lesson: str, given: Callable[[], dict] | None = None, **controls: 
 
 def sliders() -> list[tuple[str, Callable, dict[str, Control]]]:
     """All sliders of the course: (name, drawing function, controls)."""
-    _load_lessons()
+    for module, error in load_lessons().items():
+        raise ImportError(f"the sliders of {module} could not be loaded: {error}") from error
     return [(one.name, one.draw, one.controls) for _, one in sorted(_sliders.items())]
 
 
-def _load_lessons() -> None:
-    folder = str(COURSE / "sliders")
-    for module in pkgutil.iter_modules([folder]):
-        if module.name.startswith("lesson"):
-            importlib.import_module(f"course.sliders.{module.name}")
+def load_lessons() -> dict[str, Exception]:
+    """Import every lesson's sliders; return the lessons that failed, by name."""
+    return _registry.load_lessons("course.sliders")
 
 
 def find(draw: Callable | str) -> Slider:
     """The slider of a drawing function or a name such as "01.temperature_picture"."""
     if isinstance(draw, str):
         if draw not in _sliders:
-            _load_lessons()
+            load_lessons()
         if draw not in _sliders:
             raise KeyError(f"no slider is called {draw!r}; there are {', '.join(_sliders)}")
         return _sliders[draw]
@@ -362,7 +356,7 @@ class _Stage:
             shown = drawn._repr_html_()
             self.alt = drawn.alt
             return shown
-        except Exception as error:  # noqa: BLE001 - shown in place of the picture
+        except Exception as error:  # shown in place of the picture
             if strict():
                 raise
             self.alt = f"{self.one.name} could not be drawn: {type(error).__name__}: {error}"

@@ -6,6 +6,12 @@ from collections.abc import Sequence
 
 from .exercises._report import ALERTS, in_notebook, inline, notice
 
+# A widget's button keeps to one line unless told otherwise.
+STYLE = (
+    "<style>.course-quiz .jupyter-button{white-space:normal;text-align:left;line-height:1.4;"
+    "padding:6px 12px;overflow:visible}</style>"
+)
+
 
 def quiz(question: str, options: Sequence[tuple[str, str, bool]]) -> None:
     """Ask a question; `options` are (answer, explanation, is it right).
@@ -58,7 +64,7 @@ def _plain(question, options) -> str:
 
 
 def _verdict(index: int, option: tuple[str, str, bool]) -> str:
-    text, why, right = option
+    _, why, right = option
     mark, word = ("✓", "Right.") if right else ("✗", "Not this one.")
     body = (
         f'<div role="status"><strong>{mark} {_letter(index)}: {word}</strong> {inline(why)}</div>'
@@ -78,14 +84,13 @@ def _still(question, options) -> str:
 def _widgets(question, options):
     import ipywidgets
 
-    head = ipywidgets.HTML(f"<div><strong>{inline(question)}</strong></div>")
+    head = ipywidgets.HTML(f"{STYLE}<div><strong>{inline(question)}</strong></div>")
     said = ipywidgets.HTML("")
     buttons = []
     for index, option in enumerate(options):
         button = ipywidgets.Button(
             description=f"{_letter(index)}. {option[0].replace('`', '')}",
-            layout={"width": "auto", "max_width": "100%", "height": "auto", "min_height": "28px"},
-            style={"text_color": None},
+            layout={"width": "auto", "max_width": "100%", "height": "auto"},
         )
 
         def chosen(_, index=index, option=option):
@@ -97,4 +102,6 @@ def _widgets(question, options):
         button.on_click(chosen)
         buttons.append(button)
     layout = {"align_items": "flex-start", "max_width": "100%"}
-    return ipywidgets.VBox([head, *buttons, said], layout=layout)
+    box = ipywidgets.VBox([head, *buttons, said], layout=layout)
+    box.add_class("course-quiz")
+    return box

@@ -234,12 +234,11 @@ def _values(got, expected, where, result) -> Difference | None:
     elif expected.dtype.kind in "iu" and wrong.size > 1:
         gap = np.abs(got.astype(float) - expected.astype(float)).max()
         rows.append(("largest difference", f"{gap:.0f}"))
-    return Difference(
-        sentence, rows + _side_by_side(got, expected) + _pattern(got, expected, where)
-    )
+    rows += _side_by_side(got, expected) + _pattern(got, expected)
+    return Difference(sentence, rows)
 
 
-def _pattern(got, expected, where) -> list[tuple[str, str]]:
+def _pattern(got, expected) -> list[tuple[str, str]]:
     """A relation between the two that names the fault: transposed, negated, scaled, shifted."""
     if expected.dtype.kind not in "fiu" or expected.size < 2:
         return []
@@ -540,7 +539,7 @@ def brief(value: Any, limit: int = 300) -> str:
             return f"{type(value).__name__} of {inner}"
         with np.printoptions(precision=4, suppress=True, threshold=16):
             text = repr(value)
-    except Exception:  # noqa: BLE001 - a learner's object may raise anything from its repr
+    except Exception:  # a learner's object may raise anything from its repr
         return a(value)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 

@@ -54,6 +54,10 @@ def check(name: str, function: Callable) -> Report:
     index, status, message, rows, trace = found
     case = exercise.all_cases[index]
     mistake = _matching_mistake(exercise, outcomes)
+    notes = _notes(function, outcomes, expected)
+    default = _other_defaults(exercise, function)
+    if default:
+        notes.insert(0, default)
     printed = _shortened("\n".join(o.printed for o in outcomes if o.printed))
     said = f"On the case “{case.title}”: {message}"
     if mistake:
@@ -65,7 +69,7 @@ def check(name: str, function: Callable) -> Report:
         mistake=mistake.name if mistake else None,
         case=case.title,
         rows=tuple(rows),
-        notes=tuple(_notes(function, outcomes, expected)),
+        notes=tuple(notes),
         trace=trace,
         inputs=_inputs(exercise, index),
         printed=printed,
@@ -166,7 +170,7 @@ def _by_own_rule(exercise: Exercise, index: int, mine: Outcome, right: Outcome) 
     args, _ = exercise.inputs(index)
     try:
         message = exercise.compare(mine.value, right.value, args)
-    except Exception as error:  # noqa: BLE001 - an answer of an odd form, not a fault of ours
+    except Exception as error:  # an answer of an odd form, not a fault of ours
         message = f"The result could not be compared with the expected one ({error})."
     return Comparison(Difference(str(message)) if message else None)
 
@@ -194,12 +198,12 @@ def _matching_mistake(exercise: Exercise, outcomes: list[Outcome]):
     if len(outcomes) < len(exercise.all_cases):
         return None
     for mistake in exercise.mistakes:
-        if all(
+        same = all(
             _same_outcome(exercise, mine, run(exercise, index, mistake.function))
             for index, mine in enumerate(outcomes)
-        ):
-            if _tells(exercise, mistake, outcomes):
-                return mistake
+        )
+        if same and _tells(exercise, mistake, outcomes):
+            return mistake
     return None
 
 
@@ -376,7 +380,7 @@ def _advice(error: BaseException, text: str) -> str:
 def _text_of(error: BaseException) -> str:
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 - a learner's own exception class
+    except Exception:  # a learner's own exception class
         return ""
     return text if len(text) <= 300 else text[:299] + "…"
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from . import _store
 from ._core import ExerciseNotPassed, check
 from ._registry import Exercise, find, is_blank, nearest
-from ._report import Notice, Report, inline, pre, show
+from ._report import Notice, Report, inline, show
 
 
 def strict() -> bool:
@@ -30,7 +30,7 @@ def exercise(function: Callable) -> Callable:
         return _unknown(name, function)
     try:
         report = check(name, function)
-    except Exception as error:  # noqa: BLE001 - a fault in the course is not the learner's
+    except Exception as error:  # a fault in the course is not the learner's
         if strict():
             raise
         show(
@@ -64,10 +64,9 @@ def _unknown(name: str, function: Callable) -> Callable:
     if name == "<lambda>":
         text = "An exercise is a function with a name: write it with `def`."
     elif near:
-        listed = ", ".join(f"`{one}`" for one in near)
         text = (
-            f"No exercise is called `{name}`. The nearest names are {listed}: is it a typing "
-            "error? The function was left as it is, unchecked."
+            f"No exercise is called `{name}`. {_did_you_mean(near)} The function was left as it "
+            "is, unchecked."
         )
     else:
         text = f"No exercise is called `{name}`. The function was left as it is, unchecked."
@@ -75,6 +74,10 @@ def _unknown(name: str, function: Callable) -> Callable:
         raise ExerciseNotPassed(text)
     show(Notice("alert-warning", text))
     return function
+
+
+def _did_you_mean(near: list[str]) -> str:
+    return f"Did you mean {' or '.join(f'`{one}`' for one in near)}?" if near else ""
 
 
 def _keep(name: str, function: Callable, report: Report) -> list[str]:
@@ -97,9 +100,8 @@ def _find_or_say(name: str | Callable) -> Exercise | None:
     name = _named(name)
     found = find(name)
     if found is None:
-        near = ", ".join(f"`{one}`" for one in nearest(name))
-        more = f" The nearest names are {near}." if near else ""
-        show(Notice("alert-warning", f"No exercise is called `{name}`.{more}"))
+        text = f"No exercise is called `{name}`. {_did_you_mean(nearest(name))}"
+        show(Notice("alert-warning", text.strip()))
     return found
 
 
@@ -136,7 +138,6 @@ class _Source:
         fence = "`" * 4
         return {
             "text/markdown": f"One solution of `{self.name}`:\n\n{fence}python\n{self.code}{fence}",
-            "text/html": f"One solution of <code>{self.name}</code>:{pre(self.code)}",
             "text/plain": self.code,
         }
 

@@ -195,7 +195,7 @@ def load_lessons(package: str = __package__) -> dict[str, Exception]:
         if module.name.startswith("lesson"):
             try:
                 importlib.import_module(f"{package}.{module.name}")
-            except Exception as error:  # noqa: BLE001 - one broken lesson must not stop the others
+            except Exception as error:  # one broken lesson must not stop the others
                 failed[module.name] = error
     return failed
 

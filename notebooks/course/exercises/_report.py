@@ -70,8 +70,8 @@ class Report:
     def _repr_html_(self) -> str:
         first, *rest = self.message.split("\n")
         parts = [
-            f"<strong>{MARKS[self.status]} <code>{html.escape(self.name)}</code>: "
-            f"{self.status}.</strong> {inline(first)}"
+            f"<strong>{MARKS[self.status]} {inline(f'`{self.name}`')} {self.status}.</strong> "
+            f"{inline(first)}"
         ]
         parts.extend(f"<div>{inline(line)}</div>" for line in rest if line.strip())
         if self.rows:
@@ -128,14 +128,32 @@ def in_notebook() -> bool:
     return get_ipython() is not None
 
 
+# Ink and ground are set together, so that a notice reads the same on light and dark pages, and on
+# hosts that know nothing of Lab's classes. Every pair has a contrast above 7.
+INK = "#1f2328"
+GROUNDS = {
+    "alert-info": ("#e8f2fb", "#0969da"),
+    "alert-warning": ("#fff3dc", "#b35900"),
+    "alert-danger": ("#fdeceb", "#b3261e"),
+    "alert-success": ("#e7f5ea", "#1a7f37"),
+}
+CODE = "background:rgba(31,35,40,.09);color:inherit;padding:1px 4px;border-radius:3px"
+
+
 def notice(alert: str, body: str) -> str:
     """A box in one of Lab's alert colors; `body` is HTML."""
-    return f'<div class="alert {alert}" style="margin:4px 0;overflow-x:auto">{body}</div>'
+    ground, edge = GROUNDS[alert]
+    return (
+        f'<div class="alert {alert}" style="margin:4px 0;padding:8px 12px;overflow-x:auto;'
+        f"color:{INK};background:{ground};border:1px solid {edge}55;"
+        f'border-left:5px solid {edge};border-radius:4px">{body}</div>'
+    )
 
 
 def inline(text: str) -> str:
     """Escaped text in which `code` stands between backticks."""
-    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", html.escape(text, quote=False))
+    code = rf'<code style="{CODE}">\1</code>'
+    return re.sub(r"`([^`\n]+)`", code, html.escape(text, quote=False))
 
 
 def pre(text: str) -> str:
@@ -161,7 +179,8 @@ def table(rows) -> str:
         block = "\n" in text or label in ("yours", "expected")
         value = pre(text) if block else inline(text)
         cells.append(
-            '<tr style="background:transparent;color:inherit"><th scope="row" style="text-align:left;'
+            '<tr style="background:transparent;color:inherit">'
+            '<th scope="row" style="text-align:left;'
             "vertical-align:top;font-weight:normal;padding:1px 16px 1px 0;opacity:.85;"
             f'color:inherit">{inline(label)}</th>'
             f'<td style="text-align:left;padding:1px 0;color:inherit">{value}</td></tr>'

@@ -76,7 +76,7 @@ def run(
             try:
                 with time_limit(seconds if seconds is not None else exercise.seconds):
                     outcome.value = function(*args, **kwargs)
-            except BaseException as error:  # noqa: BLE001 - SystemExit and TimeUp as well
+            except BaseException as error:  # SystemExit and TimeUp as well
                 outcome.error = error
     outcome.warned = list(warned)
     outcome.printed = stream.text()
