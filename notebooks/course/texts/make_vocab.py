@@ -6,6 +6,7 @@ splits only, and the words of the generated sentences. Made again, the file is t
 """
 
 import string
+import sys
 from pathlib import Path
 
 from solutions.embeddings import SPECIAL_TOKENS, is_punctuation, normalize
@@ -69,12 +70,13 @@ def make_vocab(size=SIZE):
     return sorted(vocab, key=vocab.get)
 
 
-def main(path=VOCAB, size=SIZE):
-    """Write the vocabulary; `python -m course vocab` calls this."""
-    tokens = make_vocab(size)
-    Path(path).write_text("\n".join(tokens) + "\n", encoding="utf-8", newline="\n")
-    print(f"{path}: {len(tokens)} tokens")
+def main(arguments=()):
+    """Write the vocabulary to vocab.txt, or to the path that is given."""
+    path = Path(arguments[0]) if arguments else VOCAB
+    tokens = make_vocab()
+    path.write_text("\n".join(tokens) + "\n", encoding="utf-8", newline="\n")
+    print(f"{path.name}: {len(tokens)} tokens")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
