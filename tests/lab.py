@@ -276,8 +276,20 @@ class Notebook:
 
     def run_all(self, timeout=300):
         """Run > Run All Cells, and wait for the last cell."""
-        self.menu("Run", "runmenu:run-all")
-        self.wait_idle(timeout)
+        before = self.prompts()
+        for _ in range(3):  # a kernel that is just connecting takes no request
+            self.menu("Run", "runmenu:run-all")
+            end = time.monotonic() + 10
+            while time.monotonic() < end:
+                if self.prompts() != before:
+                    self.wait_idle(timeout)
+                    return
+                self.page.wait_for_timeout(100)
+        raise TimeoutError("Run All Cells ran no cell")
+
+    def prompts(self):
+        """What stands beside the code cells."""
+        return self.code_cells.locator(".jp-InputPrompt").all_text_contents()
 
     def run_cell(self, cell, timeout=60):
         """Run one cell with Ctrl+Enter."""
@@ -353,7 +365,7 @@ def open_notebook(page, server, name, timeout=90):
         state="attached", timeout=timeout * 1000
     )
     page.locator(".jp-NotebookPanel .jp-Cell").first.wait_for(timeout=timeout * 1000)
-    page.wait_for_timeout(500)
+    notebook.wait_idle(timeout)  # the kernel is idle, unknown, and idle again while it connects
     return notebook
 
 
@@ -414,15 +426,13 @@ def shots(notebook, prefix, piece=1600):
         {"width": page.viewport_size["width"], "height": piece + round(box["y"]) + 30}
     )
     page.wait_for_timeout(600)
-    # JupyterLab lets one scroll past the end: stop a little below the last cell.
-    total, visible = scroller.evaluate(
-        """e => {
-            const cells = e.querySelectorAll('.jp-Cell');
-            const last = cells[cells.length - 1].getBoundingClientRect().bottom;
-            const end = last - e.getBoundingClientRect().top + e.scrollTop + 24;
-            return [Math.min(Math.ceil(end), e.scrollHeight), e.clientHeight];
-        }"""
+    # Where cells end: a picture is cut there if that costs it less than a third of its height.
+    ends = scroller.evaluate(
+        """e => [...e.querySelectorAll('.jp-Cell')].map(cell => Math.ceil(
+            cell.getBoundingClientRect().bottom - e.getBoundingClientRect().top + e.scrollTop))"""
     )
+    visible = scroller.evaluate("e => e.clientHeight")
+    total = ends[-1] + 24
     box = scroller.bounding_box()
     prefix = Path(prefix)
     prefix.parent.mkdir(parents=True, exist_ok=True)
@@ -436,6 +446,9 @@ def shots(notebook, prefix, piece=1600):
         reached = scroller.evaluate("e => e.scrollTop")
         skip = max(0, top - reached)  # the last piece cannot scroll a whole piece further
         height = min(visible - skip, total - top)
+        if top + height < total:
+            fitting = [end for end in ends if top + height * 2 / 3 < end <= top + height]
+            height = max(fitting) - top if fitting else height
         if height < 2:
             break
         path = prefix.parent / f"{prefix.name}-{len(written) + 1:02d}.png"

@@ -307,7 +307,7 @@ def execute(notebook: NotebookNode, folder: Path, timeout: int = 600) -> Noteboo
         manager = KernelManager(kernel_name="python3", kernel_spec_manager=_this_environment())
         client = NotebookClient(
             made, km=manager, timeout=timeout, record_timing=False, coalesce_streams=True,
-            resources={"metadata": {"path": str(folder)}},
+            resources={"metadata": {"path": str(folder)}}, extra_arguments=["--log-level=ERROR"],
         )  # fmt: skip
         try:
             client.execute(env=environment)
@@ -717,10 +717,13 @@ def _machine_problems(text: str) -> list[str]:
 
 def registered_exercises(number: str) -> list[str]:
     """The names of the exercises that are registered for a lesson."""
-    import course
-    from course.exercises import get
+    from course.exercises import _registry
 
-    return [name for name in course.exercises() if get(name).lesson == number]
+    module = f"lesson{number}"
+    error = _registry.load_lessons().get(module)
+    if error is not None:
+        raise BuildError(f"the exercises of {module} could not be loaded: {error}")
+    return [name for name, one in _registry._exercises.items() if one.lesson == number]
 
 
 def main(arguments=None) -> int:
@@ -749,7 +752,11 @@ def main(arguments=None) -> int:
                 print(f"{lesson.name}: {error}", file=sys.stderr)
                 failed = True
                 continue
-        for problem in problems(lesson, get, registered_exercises):
+        try:
+            found = problems(lesson, get, registered_exercises)
+        except BuildError as error:
+            found = [f"{lesson.name}: {error}"]
+        for problem in found:
             print(problem, file=sys.stderr)
             failed = True
     if given.check and not failed:
