@@ -11,7 +11,7 @@ from pathlib import Path
 
 from solutions.embeddings import SPECIAL_TOKENS, is_punctuation, normalize
 
-from . import VOCAB, load_conll, load_reviews, load_squad, small_passages, washington
+from . import VOCAB, load_conll, load_reviews, load_squad
 from .generators import HELD_OUT_NOUNS, NOUNS, controlled_reviews
 
 SIZE = 3000
@@ -37,12 +37,10 @@ def training_texts():
     questions, _ = load_squad(split="train")
     texts += list(dict.fromkeys(question.passage for question in questions))
     texts += [question.question for question in questions]
-    # Often enough for their words to become tokens. (Nouns and names for tests are ordinary words
-    # here; a test holds them out of training.)
+    # Often enough for each word to become a token. (The nouns for tests are ordinary words here; it
+    # is training that holds them out.)
     texts += [review.text for review in controlled_reviews(1000, seed=0, nouns=NOUNS)]
     texts += [" ".join(HELD_OUT_NOUNS)] * 20
-    texts += [" ".join(washington.vocabulary()[len(SPECIAL_TOKENS) :])] * 20
-    texts += [" ".join(small_passages.small_vocabulary()[len(SPECIAL_TOKENS) :])] * 20
     texts += list(EXAMPLES) * 20
     return texts
 
