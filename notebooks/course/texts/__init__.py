@@ -3,6 +3,7 @@
     load_reviews()          sentences with a label             lesson 06    or SST-2, GLUE
     load_conll()            words with BIO labels              lesson 07    or CoNLL-2003, WNUT
     load_squad()            passages, questions, answers       lesson 08    or SQuAD 1.1 and 2.0
+    load_tokenizer()        the tokenizer of vocab.txt
 
 Give a loader a path to put another data set in the place of the course's. A line that does not
 fit its format raises ValueError with the file, the line, what was expected and what came.
@@ -70,6 +71,11 @@ class Mismatch(NamedTuple):
     answer: str
     start: int
     found: str
+
+
+def load_tokenizer(path=None):
+    """The tokenizer of the course's vocabulary, or of another vocab.txt."""
+    return WordPieceTokenizer.from_file(VOCAB if path is None else path)
 
 
 def _refuse(path, line, expected, got):
