@@ -73,9 +73,10 @@ class Mismatch(NamedTuple):
     found: str
 
 
-def load_tokenizer(path=None):
-    """The tokenizer of the course's vocabulary, or of another vocab.txt."""
-    return WordPieceTokenizer.from_file(VOCAB if path is None else path)
+@cache
+def load_tokenizer(path=VOCAB):
+    """The tokenizer of the course's vocabulary, or of another vocab.txt; one for each file."""
+    return WordPieceTokenizer.from_file(path)
 
 
 def _refuse(path, line, expected, got):
@@ -96,8 +97,7 @@ def _read(path):
 
 def _lines(path):
     """Pairs (number, line); only \\n ends a line, so that a text may hold other separators."""
-    lines = _read(path).split("\n")
-    return list(enumerate(lines[:-1] if lines[-1] == "" else lines, start=1))
+    return list(enumerate(_read(path).rstrip("\n").split("\n"), start=1))
 
 
 def _of_split(path, examples, split):
@@ -113,12 +113,6 @@ def _of_split(path, examples, split):
 # --- Labelled texts -----------------------------------------------------------------------------
 
 
-@cache
-def load_tokenizer():
-    """The WordPieceTokenizer of the course's own vocabulary, one for the whole session."""
-    return WordPieceTokenizer.from_file(VOCAB)
-
-
 def load_reviews(path=None, split=None):
     """The Reviews of a tab-separated file; all of them, or those of one split.
 
@@ -127,8 +121,6 @@ def load_reviews(path=None, split=None):
     """
     path = REVIEWS if path is None else path
     lines = _lines(path)
-    if not lines:
-        _refuse(path, 1, "text<TAB>label", "an empty file")
     header = lines[0][1]
     names = [name.strip().lower() for name in header.split("\t")]
     names = ["text" if name == "sentence" else name for name in names]
