@@ -141,8 +141,11 @@ class Server:
 
 
 @contextlib.contextmanager
-def jupyterlab(notebooks=(), dark=False, env=None, timeout=90):
-    """Start JupyterLab on a copy of the repository's notebooks, yield a Server, and stop it."""
+def jupyterlab(notebooks=(), dark=False, env=None, arguments=(), timeout=90):
+    """Start JupyterLab on a copy of the repository's notebooks, yield a Server, and stop it.
+
+    `notebooks` are copied beside the lessons; `arguments` are added to the command line.
+    """
     temporary = Path(tempfile.mkdtemp(prefix="encoder-course-lab-"))
     try:
         root = copy_classroom(temporary / "classroom", notebooks)
@@ -166,6 +169,7 @@ def jupyterlab(notebooks=(), dark=False, env=None, timeout=90):
             "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}", "--ServerApp.port_retries=0",
             "--IdentityProvider.token=", "--ServerApp.password=", f"--ServerApp.root_dir={root}",
             "--LabApp.news_url=", "--ServerApp.terminals_enabled=False",
+            "--ServerApp.disable_check_xsrf=True", *arguments,
         ]  # fmt: skip
         with open(log, "wb") as output:
             process = subprocess.Popen(
@@ -245,6 +249,7 @@ class Notebook:
     """A notebook that is open in JupyterLab, and what one does with it."""
 
     page: object
+    server: Server
     problems: list = field(default_factory=list)  # errors that the page's own scripts reported
 
     @property
@@ -316,6 +321,14 @@ class Notebook:
                 return
         raise TimeoutError(f"the notebook was still running after {timeout} s")
 
+    def wait_until(self, condition, timeout=10):
+        """Wait until `condition()` is true."""
+        end = time.monotonic() + timeout
+        while not condition():
+            if time.monotonic() > end:
+                raise TimeoutError(f"nothing happened in {timeout} s")
+            self.page.wait_for_timeout(20)
+
     def _is_idle(self):
         return self.page.evaluate(
             """() => {
@@ -358,7 +371,7 @@ def prompt(cell):
 
 def open_notebook(page, server, name, timeout=90):
     """Open a notebook, wait for its kernel, and return a Notebook."""
-    notebook = Notebook(page)
+    notebook = Notebook(page, server)
     page.on("pageerror", lambda error: notebook.problems.append(str(error)))
     page.goto(server.address(name), timeout=timeout * 1000)
     page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").first.wait_for(
