@@ -118,9 +118,9 @@ def test_blocks_survive_large_scores():
         assert got.item() == expected
 
 
-def peak(function):
+def peak(function, *args, **kwargs):
     tracemalloc.start()
-    function()
+    function(*args, **kwargs)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return most
@@ -131,8 +131,8 @@ def test_memory_of_blocks_grows_linearly():
     peaks = {}
     for n in (256, 1024):
         q, k, v = rng.normal(size=(3, n, 8)).astype("float32")
-        peaks[n] = (peak(lambda: attention.scaled_dot_product_attention(q, k, v)),
-                    peak(lambda: multi_head.blockwise_attention(q, k, v, block=32)))
+        peaks[n] = (peak(attention.scaled_dot_product_attention, q, k, v),
+                    peak(multi_head.blockwise_attention, q, k, v, block=32))
     assert peaks[1024][0] > 10 * peaks[256][0]
     assert peaks[1024][1] < 5 * peaks[256][1]
     assert peaks[1024][1] < peaks[1024][0] / 5

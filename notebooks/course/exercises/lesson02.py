@@ -572,6 +572,9 @@ register(
                 "table."),
         Mistake("linear_weights", _cost(_p, _q, lambda n, d, h: h * n),
                 "Every query has a weight for every key: length times length for each head."),
+        Mistake("floats", _cost(_p, lambda n, d, h: h * 2 * n * n * (d / h), _w),
+                "The numbers are right, but `/` makes floats of counts. The number of heads "
+                "cancels out of the pairs, so there is nothing to divide (or divide with `//`)."),
         Mistake("linear_pairs", _cost(_p, lambda n, d, h: 2 * n * d, _w),
                 "Every query meets every key: length times length dot products, not length."),
     ],
@@ -816,7 +819,7 @@ register(
                                                     -30.0 - rng.random(size=(5, 4)),
                                                     rng.normal(size=(5, 2))), {"block": 2}),
              why="a running maximum that starts at 0 underflows"),
-        Case("a batch of 2, three heads, blocks of 2", _blocks_case(2, 5, 4, 3, 2, lead=(2, 3))),
+        Case("a batch of 2, three heads, blocks of 2", _blocks_case(2, 5, 4, 6, 2, lead=(2, 3))),
         Case("float32", _blocks_case(2, 5, 4, 3, 2, dtype="float32")),
     ],
     mistakes=[

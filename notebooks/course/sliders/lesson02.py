@@ -290,18 +290,19 @@ def _sample():
 def measured_cost(doublings, lengths, seconds, megabytes):
     """What you measured, the line fitted to it, and where it leads at another length."""
     length = 2**doublings
-    grid = np.array([128.0, 2**15])
+    grid = np.array([100.0, 2**15])
     parts = []
     for name, cost, unit, color in (("time", seconds, "seconds", PALETTE["query"]),
                                     ("memory", megabytes, "megabytes", PALETTE["key"])):
         slope, factor = fit_exponent(lengths, cost)
         at = factor * float(length)**slope
-        parts.append(curves({"measured": (lengths, cost), "fitted": (grid, factor * grid**slope)},
+        parts.append(curves({"measured": (lengths, cost),
+                             f"power {slope:.2f}": (grid, factor * grid**slope)},
                             x_log=True, y_log=True, x_title="tokens", y_title=unit, size=(280, 200),
-                            title=f"{name}: length to the power {slope:.2f}",
-                            colors={"measured": color, "fitted": SOFT_INK},
-                            styles={"measured": "dots", "fitted": "dashed"},
-                            points=[(length, at, f"{at:.3g}")],
+                            title=f"{length:,} tokens: {at:.3g} {unit}",
+                            colors={"measured": color, f"power {slope:.2f}": SOFT_INK},
+                            styles={"measured": "dots", f"power {slope:.2f}": "dashed"},
+                            points=[(length, at, "")],
                             alt=f"Measured {name} against length, on logarithmic axes, with a "
                                 f"fitted line of slope {slope:.2f}. At {length} tokens the line "
                                 f"says {at:.3g} {unit}."))
@@ -325,7 +326,7 @@ def running_blocks(step, block):
         part, before = slice(start, start + block), highest
         highest, total, output = absorb_block(highest, total, output, ROW[None, part],
                                               CARRIED[part, None])
-    fade = float(np.exp(before - highest)[0, 0]) if step else 1.0
+    fade = f"{np.exp(before - highest)[0, 0]:.4f}" if step > 1 else "nothing was"
     plain = float(softmax(ROW) @ CARRIED)
     mean = float(output[0, 0] / total[0, 0]) if step else 0.0
     parts = []
@@ -341,7 +342,7 @@ def running_blocks(step, block):
             parts.append(label(x + 18, 23 + r * 30, f"{number:g}".replace("-", "−"), size=12,
                                anchor="middle", color=ink_on(fill) if seen else SOFT_INK))
     lines = [("highest score so far", f"{highest[0, 0]:g}" if step else "−∞"),
-             ("what was summed before is multiplied by", f"{fade:.4f}"),
+             ("what was summed before is multiplied by", fade),
              ("sum of exp(score − highest)", f"{total[0, 0]:.4f}"),
              ("mean of the values so far", f"{mean:.4f}" if step else "none yet"),
              ("mean by the plain softmax of all 12", f"{plain:.4f}")]

@@ -1,0 +1,132 @@
+"""Lesson 02: what its text and sliders claim is so."""
+
+import course
+import numpy as np
+import pytest
+from course.exercises import get
+from course.sliders import lesson02 as play
+
+from solutions import attention, multi_head
+
+
+@pytest.mark.parametrize(("word", "head", "found"), [
+    ("cooked", 0, "chef"), ("met", 0, "chef"), ("met", 1, "pilot"), ("cooked", 3, "pilot"),
+    ("The", 2, "chef"), ("who", 3, "chef"), ("cooked", 4, "cooked"), ("met", 4, "met"),
+])
+def test_heads_of_the_first_picture_ask_what_they_are_called(word, head, found):
+    weights = play.which_head(play.WORDS.index(word), head).facts["weights"]
+    assert play.WORDS[weights.argmax()] == found
+    assert weights.max() > 0.9
+
+
+def test_unsplit_scores_are_the_heads_scores_added_up():
+    x = play.sentence_vectors()[None]
+    query, key, _ = (x @ w for w in play.sentence_projections())
+    whole = query @ key.swapaxes(-1, -2)
+    split = [attention.split_heads(array, 4) for array in (query, key)]
+    np.testing.assert_allclose((split[0] @ split[1].swapaxes(-1, -2)).sum(axis=1), whole,
+                               atol=1e-9)
+
+
+def test_one_pattern_hides_the_swap_and_keeps_a_third_at_best():
+    assert play.one_head_leans(0.0).facts["apart"][2] < 1e-12
+    best = max(play.one_head_leans(lean).facts["apart"].min() for lean in np.linspace(-6, 6, 241))
+    assert best / 2**0.5 == pytest.approx(1 / 3, abs=0.02)
+
+
+def test_with_the_query_matrix_as_key_a_word_finds_itself():
+    assert play.shared_projection(0.0).facts["weights"][1].argmax() == 2
+    assert play.shared_projection(1.0).facts["weights"][1].argmax() == 1
+
+
+@pytest.mark.parametrize("num_heads", [1, 2, 4, 8])
+def test_the_picture_of_heads_shows_the_split(num_heads):
+    x = np.arange(32.0).reshape(1, 4, 8)
+    shown = play.where_numbers_go(num_heads, "reshape, then transpose")
+    np.testing.assert_array_equal(shown.facts["heads"], attention.split_heads(x, num_heads))
+    alone = play.where_numbers_go(num_heads, "reshape alone")
+    seen = len({int(n) // 8 for n in alone.facts["heads"][0, 0].ravel()})
+    assert seen == 4 // min(num_heads, 4)
+    assert f"numbers of {seen} of 4 tokens" in alone.alt
+
+
+def test_reshape_alone_keeps_the_halves_apart():
+    x = np.random.default_rng(0).normal(size=(1, 4, 8))
+    changed = x.copy()
+    changed[0, 3] += 1
+    outputs = []
+    for z in (x, changed):
+        heads = z.reshape(1, 2, 4, 4)
+        output, _ = attention.scaled_dot_product_attention(heads, heads, heads)
+        outputs.append(output.reshape(1, 4, 8))
+    np.testing.assert_array_equal(outputs[0][0, :2], outputs[1][0, :2])
+    assert np.abs(outputs[0][0, 2:] - outputs[1][0, 2:]).max() > 0.1
+
+
+def test_narrow_heads_cannot_aim():
+    reach = {h: play.winners(h).sum(axis=1) for h in (1, 2, 4, 8, 16)}
+    assert (reach[16] == 2).all()  # on a line, only the two ends
+    assert (reach[1] == len(play.CROWD)).all()
+    means = [reach[h].mean() for h in (1, 2, 4, 8, 16)]
+    assert means == sorted(means, reverse=True)
+
+
+def test_cost_is_what_the_arrays_say():
+    cost = get("attention_cost").reference
+    x = np.zeros((1, 6, 8))
+    params = {f"{p}.{k}": np.zeros((8, 8) if k == "weight" else 8) for p in multi_head.PARTS
+              for k in ("weight", "bias")}
+    _, weights = multi_head.multi_head_attention(x, params, 2)
+    assert cost(6, 8, 2)[2] == weights.size
+    assert [cost(2 * 768, 768, h)[0] == cost(2 * 768, 768, h)[1] for h in (1, 12)] == [True, True]
+    shown = play.cost_by_length(512, 12).facts
+    assert shown["multiplications"][1] * 1e9 == cost(512, 768, 12)[1]
+    assert shown["memory"][1] * 1e6 == 4 * cost(512, 768, 12)[2]
+
+
+def test_fit_finds_the_power():
+    lengths = np.array([100, 200, 400, 900])
+    power, factor = play.fit_exponent(lengths, 3e-6 * lengths**1.7)
+    assert (power, factor) == (pytest.approx(1.7), pytest.approx(3e-6))
+
+
+@pytest.mark.parametrize("block", [2, 3, 4, 6])
+def test_running_blocks_end_at_the_plain_mean(block):
+    last = play.running_blocks(6, block).facts
+    assert last["mean"] == pytest.approx(last["plain"], abs=1e-12)
+    first = play.running_blocks(1, block).facts
+    assert abs(first["mean"] - first["plain"]) > 0.1
+
+
+def test_reference_of_cross_attention_holds_self_attention():
+    rng = np.random.default_rng(0)
+    x, *matrices = (rng.normal(size=s) for s in ((4, 6), (6, 3), (6, 3), (6, 2)))
+    one = get("self_attention").reference(x, *matrices)
+    other = get("cross_attention").reference(x, x, *matrices)
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_the_popular_reshape_is_named_with_the_values_of_the_course():
+    """arange(8) as (1, 2, 4), two heads: head 0 is [[0, 1], [4, 5]]."""
+    report = course.check("split_heads", lambda x, num_heads: x.reshape(
+        x.shape[0], num_heads, x.shape[1], -1))
+    assert (report.status, report.mistake) == ("wrong", "reshape_alone")
+    assert "transposed" in report.message or "swap length and heads" in report.message
+    x = np.arange(8.0).reshape(1, 2, 4)
+    assert attention.split_heads(x, 2)[0, 0].tolist() == [[0, 1], [4, 5]]
+
+
+def test_full_width_scale_is_named():
+    def scaled_by_model(x, params, num_heads, mask=None):
+        def project(part, vectors):
+            return vectors @ params[part + ".weight"] + params[part + ".bias"]
+
+        q, k, v = (attention.split_heads(project(p, x), num_heads)
+                   for p in ("query", "key", "value"))
+        q = q / num_heads**0.5  # sqrt(d) = sqrt(heads) * sqrt(width)
+        output, weights = attention.scaled_dot_product_attention(q, k, v, mask)
+        return project("output", attention.merge_heads(output)), weights
+
+    report = course.check("multi_head_attention", scaled_by_model)
+    assert (report.status, report.mistake) == ("wrong", "by_model")
