@@ -120,14 +120,8 @@ def best_spans(start_logits, end_logits, allowed, max_answer_length=30, top_k=1)
 
 def _windows_input(num_context, room, overlap):
     _checks.whole("windows: num_context", num_context, 0)
-    if not isinstance(room, (int, np.integer)) or room < 1:
-        raise ValueError(f"windows: room: expected room for at least one token, got {room!r}")
+    _checks.whole("windows: room", room, 1)
     _checks.whole("windows: overlap", overlap, 0)
-    if overlap >= room:
-        raise ValueError(
-            f"windows: overlap: expected less than the room of {room} tokens, got {overlap}; "
-            "otherwise the windows never move on"
-        )
 
 
 @checked(_windows_input)
@@ -136,8 +130,11 @@ def windows(num_context, room, overlap):
 
     num_context: the passage's tokens. room: how many fit in one window. overlap: how many a window
     shares with the one before it. The last window ends at the last token, and there is none after
-    it. An empty passage needs no window. No room, or an overlap that leaves none, is a ValueError.
+    it. An empty passage needs no window. No room, or an overlap that leaves none, is a ValueError:
+    the windows would never move on.
     """
+    if not 0 <= overlap < room:
+        raise ValueError(f"windows: expected 0 <= overlap < room, got {overlap} and {room}")
     spans, first = [], 0
     while first < num_context:
         stop = min(first + room, num_context)
@@ -238,15 +235,18 @@ def _golds_input(name):
     return check
 
 
-@checked(_golds_input("accepted_answers"))
-def accepted_answers(prediction, golds):
-    """The words of the prediction, and of each right answer: (list, list of lists).
+def _gold_words_input(golds):
+    _golds_input("gold_words")("", golds)
 
-    A right answer of which normalization leaves nothing is left out; if none is left, the right
-    answer is none at all, [].
+
+@checked(_gold_words_input)
+def gold_words(golds):
+    """The words of each right answer, normalized: a list of lists; [[]] if there is none.
+
+    An answer of which normalization leaves nothing is left out.
     """
     known = [normalize_answer(gold).split() for gold in golds]
-    return normalize_answer(prediction).split(), [words for words in known if words] or [[]]
+    return [words for words in known if words] or [[]]
 
 
 @checked(_golds_input("exact_match"))
@@ -255,8 +255,7 @@ def exact_match(prediction, golds):
 
     golds: the right answers; [] if there is none, and then the right prediction is "".
     """
-    words, accepted = accepted_answers(prediction, golds)
-    return float(any(words == gold for gold in accepted))
+    return float(normalize_answer(prediction).split() in gold_words(golds))
 
 
 @checked(_golds_input("f1"))
@@ -267,14 +266,13 @@ def f1(prediction, golds):
     shared twice. Where one of the two is empty, 1.0 if the other is too, else 0.0.
     golds: the right answers; [] if there is none.
     """
-    words, accepted = accepted_answers(prediction, golds)
-    best = 0.0
-    for gold in accepted:
+    words, best = normalize_answer(prediction).split(), 0.0
+    for gold in gold_words(golds):
         shared = sum((Counter(words) & Counter(gold)).values())
-        if not words or not gold:
-            best = max(best, float(words == gold))
-        else:
+        if words and gold:
             best = max(best, 2 * shared / (len(words) + len(gold)))
+        else:
+            best = max(best, float(words == gold))
     return best
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from course.texts import Gold
 from course.texts import small_passages as small
+
 from solutions import question_answering as qa
 from solutions.embeddings import WordPieceTokenizer
 from solutions.encoder import Encoder, EncoderConfig, init_params

@@ -65,7 +65,7 @@ RELATIONS = {
 
 @dataclass(frozen=True)
 class SmallPassage:
-    """A passage with one question, as load_squad's Question; `answers` is [] if it does not tell."""
+    """A passage with one question; `answers` is [] if the passage does not tell."""
 
     question: str
     passage: str
