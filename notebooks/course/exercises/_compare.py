@@ -449,7 +449,11 @@ def changed(before: Any, after: Any) -> bool:
     if isinstance(before, (set, bytearray)):
         return before != after
     if dataclasses.is_dataclass(before) and not isinstance(before, type):
-        return changed(vars(before), vars(after)) if hasattr(before, "__dict__") else False
+        return hasattr(before, "__dict__") and changed(vars(before), vars(after))
+    if isinstance(before, float):
+        return before != after and before == before
+    if isinstance(before, (bool, int, complex, str, bytes)):
+        return before != after
     return False
 
 

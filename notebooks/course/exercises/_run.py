@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import inspect
 import io
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -78,6 +80,8 @@ def run(
                     outcome.value = function(*args, **kwargs)
             except BaseException as error:  # SystemExit and TimeUp as well
                 outcome.error = error
+    if inspect.iscoroutine(outcome.value):
+        outcome.value.close()
     outcome.warned = list(warned)
     outcome.printed = stream.text()
     if stream.lines_left_out:
@@ -114,12 +118,24 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _by_signal(seconds: float) -> Iterator[None]:
+    rings = 0
+
     def ring(number, frame):
+        nonlocal rings
+        rings += 1
+        if rings > 1:  # a bare `except:` swallowed the first: raise inside its handler as well
+            sys.settrace(trace)
+            frame.f_trace = trace
         raise TimeUp()
 
+    def trace(frame, event, argument):
+        if event == "line":
+            raise TimeUp()
+        return trace
+
+    tracing = sys.gettrace()
     previous = signal.signal(signal.SIGALRM, ring)
     began = time.monotonic()
-    # Rings again and again: a bare `except:` in the learner's loop swallows the first.
     remaining, interval = signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.01), 0.2)
     try:
         try:
@@ -127,6 +143,8 @@ def _by_signal(seconds: float) -> Iterator[None]:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
     finally:
+        if rings > 1:
+            sys.settrace(tracing)
         signal.signal(signal.SIGALRM, previous)
         if remaining:  # somebody else's timer goes on where it was
             left = max(remaining - (time.monotonic() - began), 0.001)
