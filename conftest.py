@@ -7,6 +7,7 @@ answers: COURSE_HOME is a temporary folder, another one for each notebook.
 """
 
 import os
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent
+LESSON = re.compile(r"^\d\d_[a-z0-9_]+\.ipynb$")
 
 # Before anything imports NumPy, and inherited by workers and kernels. Two workers share the cores.
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -28,6 +30,13 @@ _HOME = Path(os.environ["COURSE_HOME"])
 
 def _is_notebook(item):
     return item.path.suffix == ".ipynb"
+
+
+def pytest_ignore_collect(collection_path):
+    """Only the lessons: not a copy of one, nor a notebook that a learner put beside them."""
+    if collection_path.suffix == ".ipynb" and not LESSON.match(collection_path.name):
+        return True
+    return None
 
 
 @pytest.hookimpl(tryfirst=True)

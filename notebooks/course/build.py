@@ -287,7 +287,7 @@ def _links_from_solutions(text: str) -> str:
 
 def execute(notebook: NotebookNode, folder: Path, timeout: int = 600) -> NotebookNode:
     """Run a worked copy in a new kernel of this environment, in `folder`, strictly."""
-    from jupyter_client.manager import KernelManager
+    from jupyter_client.manager import AsyncKernelManager
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
@@ -304,7 +304,7 @@ def execute(notebook: NotebookNode, folder: Path, timeout: int = 600) -> Noteboo
             "IPYTHONDIR": str(Path(home) / "ipython"),
         }
         environment.pop("JPY_SESSION_NAME", None)
-        manager = KernelManager(kernel_name="python3", kernel_spec_manager=_this_environment())
+        manager = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=_this_environment())
         client = NotebookClient(
             made, km=manager, timeout=timeout, record_timing=False, coalesce_streams=True,
             resources={"metadata": {"path": str(folder)}}, extra_arguments=["--log-level=ERROR"],
