@@ -141,8 +141,7 @@ def blockwise_attention(query, key, value, mask=None, block=64):
     Rabe and Staats, 2021, https://arxiv.org/abs/2112.05682
     """
     highest = np.full((*query.shape[:-1], 1), -np.inf, query.dtype)
-    total = np.zeros_like(highest)
-    output = np.zeros((*query.shape[:-1], value.shape[-1]), query.dtype)
+    total, output = (np.zeros((*query.shape[:-1], w), query.dtype) for w in (1, value.shape[-1]))
     for start in range(0, key.shape[-2], block):
         part = slice(start, start + block)
         scores = query @ np.swapaxes(key[..., part, :], -1, -2) / query.shape[-1] ** 0.5

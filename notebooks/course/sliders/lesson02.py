@@ -326,7 +326,7 @@ def running_blocks(step, block):
         part, before = slice(start, start + block), highest
         highest, total, output = absorb_block(highest, total, output, ROW[None, part],
                                               CARRIED[part, None])
-    fade = f"{np.exp(before - highest)[0, 0]:.4f}" if step > 1 else "nothing was"
+    fade = f"{np.exp(before - highest)[0, 0]:.4f}" if step > 1 else "nothing summed yet"
     plain = float(softmax(ROW) @ CARRIED)
     mean = float(output[0, 0] / total[0, 0]) if step else 0.0
     parts = []
@@ -342,7 +342,7 @@ def running_blocks(step, block):
             parts.append(label(x + 18, 23 + r * 30, f"{number:g}".replace("-", "−"), size=12,
                                anchor="middle", color=ink_on(fill) if seen else SOFT_INK))
     lines = [("highest score so far", f"{highest[0, 0]:g}" if step else "−∞"),
-             ("what was summed before is multiplied by", fade),
+             ("factor on what was summed before", fade),
              ("sum of exp(score − highest)", f"{total[0, 0]:.4f}"),
              ("mean of the values so far", f"{mean:.4f}" if step else "none yet"),
              ("mean by the plain softmax of all 12", f"{plain:.4f}")]
