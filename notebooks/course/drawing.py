@@ -38,6 +38,7 @@ PALETTE = {
 }
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#7A7A7A")
 INK, SOFT_INK, LINE, CARD, BLANK = "#1f2328", "#57606a", "#d0d7de", "#fcfcfa", "#e7e9ec"
+DASHES = {"dashed": "7 4", "dotted": "2 3"}
 MONO = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 SANS = "system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"
 
@@ -484,7 +485,7 @@ def curves(series, *, x=None, title="", x_title="", y_title="", x_log=False, y_l
                                  f'fill="{color}"/>')
             else:
                 pen = "M"
-        dash = {"dashed": "7 4", "dotted": "2 3"}.get(style, "none")
+        dash = DASHES.get(style, "none")
         if style != "dots":
             parts.append(f'<path d="{"".join(path)}" fill="none" stroke="{color}" '
                          f'stroke-width="2" stroke-dasharray="{dash}" stroke-linejoin="round"/>')
@@ -509,8 +510,13 @@ def curves(series, *, x=None, title="", x_title="", y_title="", x_log=False, y_l
             wide = text_width(name, 12) + 40
             if at + wide > left + size[0] + 16 and at > left:
                 at, bottom = left, bottom + 18
-            parts.append(f'<path d="M{at:.1f} {bottom + 4}h20" stroke="{chosen[name]}" '
-                         'stroke-width="3"/>')
+            if (styles or {}).get(name) == "dots":
+                parts.append(f'<circle cx="{at + 10:.1f}" cy="{bottom + 4}" r="4" '
+                             f'fill="{chosen[name]}"/>')
+            else:
+                dash = DASHES.get((styles or {}).get(name, ""), "none")
+                parts.append(f'<path d="M{at:.1f} {bottom + 4}h22" stroke="{chosen[name]}" '
+                             f'stroke-width="3" stroke-dasharray="{dash}"/>')
             parts.append(label(at + 25, bottom + 8, name, size=12))
             at += wide
         bottom += 14
@@ -544,7 +550,11 @@ class _Axis:
                 self.ticks = [m * 10.0 ** (powers[0] - 1) for m in (2, 5)] + self.ticks
             self.ticks = [t for t in self.ticks
                           if self.low - 1e-9 <= np.log10(t) <= self.low + self.span + 1e-9]
-            self.ticks = self.ticks[:: max(1, round(len(self.ticks) / 8))]
+            kept = []
+            for tick in self.ticks:  # labels of powers are wide: leave out what would not fit
+                if not kept or abs(self(tick) - self(kept[-1])) >= 36:
+                    kept.append(tick)
+            self.ticks = kept
         else:
             raw = self.span / 5
             unit = 10 ** np.floor(np.log10(raw))
