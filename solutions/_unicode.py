@@ -1,4 +1,4 @@
-"""Character categories as the BERT checkpoints' own tokenizer has them.
+"""What the tokenizer has to know about characters, the same under each version of Python.
 
 The `tokenizers` library takes its categories from Unicode 8 and its decompositions from Unicode 9.
 Python's `unicodedata` is newer, and newer with each version of Python. What matters of the

@@ -28,8 +28,8 @@ from solutions._checks import checked, describe
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
-# The blocks that BERT's authors took for Chinese characters; each becomes a word of its own. The
-# seventh should start at 2B820; the library that made the checkpoints starts it here.
+# The blocks of Chinese characters, each of which becomes a word of its own. The last but one should
+# start at 2B820; the `tokenizers` library starts it here, and so does the course.
 _CHINESE = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),

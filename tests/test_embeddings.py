@@ -325,6 +325,14 @@ def test_every_character_outside_the_large_blocks_equals_the_library():
     assert same, wrong[:20]
 
 
+def test_the_borders_of_the_chinese_blocks_equal_the_library():
+    normalizer = BertNormalizer()
+    for first, last in [*embeddings._CHINESE, (0x2B820, 0x2B91F), (0x3040, 0x30FF)]:
+        for point in (first - 1, first, last, last + 1):
+            text = f"a{chr(point)}b"
+            assert normalize(text)[0] == normalizer.normalize_str(text), hex(point)
+
+
 def test_the_courses_own_texts_equal_the_library():
     ours, library = WordPieceTokenizer.from_file(VOCAB), BertWordPieceTokenizer(str(VOCAB))
     for review in load_reviews():
@@ -430,6 +438,7 @@ def test_categories_do_not_depend_on_python():
     assert normalize("a\u1df6b\u08e2c")[0] == "a\u1df6b\u08e2c"
     assert [word for word, _ in pre_tokenize("a\u2e52b\u2e45c")] == ["a\u2e52b\u2e45c"]
     assert [_unicode.category(c) for c in "\u166d\u1734"] == ["Po", "Mn"]
+    assert normalize("a\u1df6\u302e")[0] == "a\u1df6\u302e"  # marks of classes 232 and 224
     assert _unicode.decompose("\U00011938") == "\U00011938"
     assert _unicode.lower("\ua7dc") == "\u019b"  # Unicode 16
     assert _unicode.lower("\U00010d51") == "\U00010d71"
@@ -519,6 +528,10 @@ def test_what_is_remembered_is_not_shared():
     again = tokenizer.encode("the good the good")
     assert again == OURS.encode("the good the good")
     assert first != again
+    # Three ways to type one word, of two lengths: each has its own offsets.
+    typed = ["İİ", "i\u0307i\u0307", "ii"]
+    lasts = [tokenizer.encode(word).offsets[2] for word in typed]
+    assert lasts == [(1, 2), (2, 3), (1, 2)]
 
 
 def test_a_vocabulary_file(tmp_path):
