@@ -12,6 +12,7 @@ that are registered, and `sweep(name)` gives the values on which the tests draw 
 
 from __future__ import annotations
 
+import functools
 import html
 import itertools
 import math
@@ -20,10 +21,13 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from .exercises import _registry
 from .exercises._report import ALERTS, in_notebook, inline, notice, pre
+
+HERE = Path(__file__).resolve().parent
 
 # Controls
 
@@ -324,19 +328,20 @@ def explore(draw: Callable, *, given: dict[str, Any] | None = None, **start: Any
         return
     from IPython.display import display
 
+    bundle = {"text/html": stage.still(first), "text/plain": stage.alt}
     _close_earlier()
-    box = stage.widgets(first)
-    _keep_open(box)
-    bundle = {
-        "text/html": stage.still(first),
-        "text/plain": stage.alt,
-        **{
-            kind: data
-            for kind, data in (box._repr_mimebundle_() or {}).items()
-            if kind.startswith("application/")
-        },
-    }
+    front = stage.front(first)
+    if front is not None:
+        _keep_open(front)
+        bundle |= widget_part(front)
     display(bundle, raw=True)
+
+
+def widget_part(front) -> dict:
+    """The part of a widget's display data that makes it live; the still picture is ours."""
+    made = front._repr_mimebundle_() or {}
+    made = made[0] if isinstance(made, tuple) else made
+    return {kind: data for kind, data in made.items() if kind.startswith("application/")}
 
 
 def strict() -> bool:
@@ -384,79 +389,79 @@ class _Stage:
         words = self.words(name)
         return bool(words) and words != _plain(self.values[name])
 
-    def widgets(self, shown: str):
-        import ipywidgets
-
-        image = ipywidgets.HTML(value=shown, layout={"margin": "6px 0 0 0"})
-        rows = [self._row(ipywidgets, name, image) for name in self.one.controls]
-        return ipywidgets.VBox([*rows, image], layout={"max_width": "100%"})
-
-    def _row(self, kit, name: str, image):
-        control = self.one.controls[name]
-        words = kit.HTML(
-            value=self._words_html(name), layout={"margin": "0 0 0 8px", "flex": "1 1 200px"}
+    def front(self, shown: str):
+        """The live controls and picture; None where the widget's package is missing."""
+        try:
+            kind = _front_class()
+        except ImportError:
+            return None
+        controls = self.one.controls
+        front = kind(
+            controls=[_told(name, control) for name, control in controls.items()],
+            values={name: _sent(controls[name], value) for name, value in self.values.items()},
+            words=self.all_words(),
+            picture=shown,
         )
-        pieces, source = _inputs(kit, control, self.values[name])
 
         def moved(change):
-            self.values[name] = control.clean(change["new"])
-            words.value = self._words_html(name)
-            image.value = self.render()
+            for name, control in controls.items():
+                if name in change["new"]:
+                    self.values[name] = _received(control, change["new"][name])
+            shown = self.render()
+            with front.hold_sync():  # one message with all that is new
+                front.words = self.all_words()
+                front.picture = shown
 
-        source.observe(moved, names="value")
-        return kit.HBox([*pieces, words], layout={"align_items": "center", "flex_flow": "row wrap"})
+        front.observe(moved, names="values")
+        return front
 
-    def _words_html(self, name: str) -> str:
-        return f"<span>{html.escape(self.words(name))}</span>" if self._says_more(name) else ""
+    def all_words(self) -> dict[str, str]:
+        return {
+            name: self.words(name) if self._says_more(name) else "" for name in self.one.controls
+        }
 
 
 def _plain(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-LABEL = {"description_width": "150px"}
+@functools.cache
+def _front_class():
+    """The widget, made when first needed: importing the course stays quick."""
+    import anywidget
+    import traitlets
+
+    class Front(anywidget.AnyWidget):
+        _esm = HERE / "explore.js"
+        _css = HERE / "explore.css"
+        controls = traitlets.List().tag(sync=True)
+        values = traitlets.Dict().tag(sync=True)
+        words = traitlets.Dict().tag(sync=True)
+        picture = traitlets.Unicode().tag(sync=True)
+
+    return Front
 
 
-def _inputs(kit, control: Control, value: Any):
-    """The widgets of one control, and the one whose value is to be watched."""
+def _told(name: str, control: Control) -> dict[str, Any]:
+    """What the front needs to know of a control."""
+    told = {"name": name, "kind": type(control).__name__.lower(), "label": control.label}
     if isinstance(control, Range):
-        limits = {"min": control.low, "max": control.high, "step": control.step}
-        number, bar = (
-            (kit.BoundedIntText, kit.IntSlider)
-            if control.whole
-            else (kit.BoundedFloatText, kit.FloatSlider)
-        )
-        box = number(
-            value=value,
-            description=control.label,
-            style=LABEL,
-            layout={"width": "240px"},
-            **limits,
-        )
-        slide = bar(value=value, readout=False, layout={"width": "260px"}, **limits)
-        kit.jslink((slide, "value"), (box, "value"))
-        return [box, slide], slide
-    if isinstance(control, Toggle):
-        box = kit.Checkbox(
-            value=value, description=control.label, indent=False, layout={"width": "auto"}
-        )
-        return [box], box
-    if isinstance(control, Choice):
-        box = kit.Dropdown(
-            options=list(control.options.items()),
-            value=value,
-            description=control.label,
-            style=LABEL,
-            layout={"width": "420px"},
-        )
-        return [box], box
-    box = kit.Text(
-        value=value,
-        description=control.label,
-        style=LABEL,
-        layout={"width": "700px", "max_width": "100%"},
-    )
-    return [box], box
+        told |= {"min": control.low, "max": control.high, "step": control.step}
+        told["digits"] = 0 if control.whole else max(_digits(control.step), _digits(control.low))
+    elif isinstance(control, Choice):
+        told["options"] = list(control.options)
+    elif isinstance(control, Text):
+        told["max_length"] = control.max_length
+    return told
+
+
+def _sent(control: Control, value: Any) -> Any:
+    """A value as the front holds it: of a choice, its place in the list."""
+    return control.values().index(value) if isinstance(control, Choice) else value
+
+
+def _received(control: Control, value: Any) -> Any:
+    return control.values()[int(value)] if isinstance(control, Choice) else control.clean(value)
 
 
 def _last_line(error: Exception) -> str:
@@ -490,18 +495,12 @@ def _close_earlier() -> None:
     cell, count = _cell()
     before = _open.get(cell)
     if cell and before and before[0] != count:
-        for box in before[1]:
-            _close(box)
+        for front in before[1]:
+            front.close()
         del _open[cell]
 
 
-def _keep_open(box) -> None:
+def _keep_open(front) -> None:
     cell, count = _cell()
     if cell:
-        _open.setdefault(cell, (count, []))[1].append(box)
-
-
-def _close(widget) -> None:
-    for child in getattr(widget, "children", ()):
-        _close(child)
-    widget.close()
+        _open.setdefault(cell, (count, []))[1].append(front)

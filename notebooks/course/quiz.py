@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .exercises._report import ALERTS, in_notebook, inline, notice
+from .explore import widget_part
 
 # A widget's button keeps to one line unless told otherwise.
 STYLE = (
@@ -26,13 +27,8 @@ def quiz(question: str, options: Sequence[tuple[str, str, bool]]) -> None:
     from IPython.display import display
 
     box = _widgets(question, options)
-    bundle = {
-        kind: data
-        for kind, data in (box._repr_mimebundle_() or {}).items()
-        if kind.startswith("application/")
-    }
-    bundle |= {"text/html": _still(question, options), "text/plain": _plain(question, options)}
-    display(bundle, raw=True)
+    still = {"text/html": _still(question, options), "text/plain": _plain(question, options)}
+    display(still | widget_part(box), raw=True)
 
 
 def _checked(question, options) -> list[tuple[str, str, bool]]:
