@@ -15,7 +15,6 @@ from __future__ import annotations
 import functools
 import html
 import itertools
-import math
 import os
 import sys
 import traceback
@@ -24,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from . import sliders as _lessons  # loaded now, so that `course.sliders` stays the function
 from .exercises import _registry
 from .exercises._report import ALERTS, in_notebook, inline, notice, pre
 
@@ -49,6 +49,9 @@ class Range:
     def __post_init__(self):
         if not self.step > 0 or not self.high > self.low:
             raise ValueError(f"Range: expected low < high and step > 0, got {self}")
+        steps = (self.high - self.low) / self.step
+        if abs(steps - round(steps)) > 1e-6:
+            raise ValueError(f"Range: expected a whole number of steps, got {steps:.3f} in {self}")
         if self.start is not None and not self.low <= self.start <= self.high:
             raise ValueError(f"Range: the start {self.start} is not in {self.low} to {self.high}")
 
@@ -70,7 +73,7 @@ class Range:
 
     def values(self, most: int = 9) -> list:
         """The ends and evenly spread values between them, at most `most`."""
-        count = min(math.floor((self.high - self.low) / self.step + 1e-9) + 1, most)
+        count = min(round((self.high - self.low) / self.step) + 1, most)
         width = (self.high - self.low) / max(count - 1, 1)
         spread = [self.clean(self.low + i * width) for i in range(count)]
         return list(dict.fromkeys([*spread, self.clean(self.high), self.first]))
@@ -256,7 +259,7 @@ def sliders() -> list[tuple[str, Callable, dict[str, Control]]]:
 
 def load_lessons() -> dict[str, Exception]:
     """Import every lesson's sliders; return the lessons that failed, by name."""
-    return _registry.load_lessons("course.sliders")
+    return _registry.load_lessons(_lessons.__name__)
 
 
 def find(draw: Callable | str) -> Slider:
@@ -329,16 +332,14 @@ def explore(draw: Callable, *, given: dict[str, Any] | None = None, **start: Any
     from IPython.display import display
 
     bundle = {"text/html": stage.still(first), "text/plain": stage.alt}
-    _close_earlier()
+    close_earlier()
     front = stage.front(first)
-    if front is not None:
-        _keep_open(front)
-        bundle |= widget_part(front)
-    display(bundle, raw=True)
+    display(bundle if front is None else bundle | live_part(front), raw=True)
 
 
-def widget_part(front) -> dict:
+def live_part(front) -> dict:
     """The part of a widget's display data that makes it live; the still picture is ours."""
+    _keep_open(front)
     made = front._repr_mimebundle_() or {}
     made = made[0] if isinstance(made, tuple) else made
     return {kind: data for kind, data in made.items() if kind.startswith("application/")}
@@ -490,13 +491,13 @@ def _cell() -> tuple[str, int]:
         return "", count
 
 
-def _close_earlier() -> None:
+def close_earlier() -> None:
     """Running a cell again replaces its sliders: the old ones are closed, not left listening."""
     cell, count = _cell()
     before = _open.get(cell)
     if cell and before and before[0] != count:
         for front in before[1]:
-            front.close()
+            _close(front)
         del _open[cell]
 
 
@@ -504,3 +505,9 @@ def _keep_open(front) -> None:
     cell, count = _cell()
     if cell:
         _open.setdefault(cell, (count, []))[1].append(front)
+
+
+def _close(widget) -> None:
+    for child in getattr(widget, "children", ()):
+        _close(child)
+    widget.close()

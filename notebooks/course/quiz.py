@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .exercises._report import ALERTS, in_notebook, inline, notice
-from .explore import widget_part
+from .explore import close_earlier, live_part
 
 # A widget's button keeps to one line unless told otherwise.
 STYLE = (
@@ -26,9 +26,10 @@ def quiz(question: str, options: Sequence[tuple[str, str, bool]]) -> None:
         return
     from IPython.display import display
 
+    close_earlier()
     box = _widgets(question, options)
     still = {"text/html": _still(question, options), "text/plain": _plain(question, options)}
-    display(still | widget_part(box), raw=True)
+    display(still | live_part(box), raw=True)
 
 
 def _checked(question, options) -> list[tuple[str, str, bool]]:

@@ -54,7 +54,7 @@ def check(name: str, function: Callable) -> Report:
     index, status, message, rows, trace = found
     case = exercise.all_cases[index]
     mistake = _matching_mistake(exercise, outcomes)
-    notes = _notes(function, outcomes, expected)
+    notes = _notes(function, outcomes[index : index + 1], expected[index : index + 1])
     default = _other_defaults(exercise, function)
     if default:
         notes.insert(0, default)
@@ -357,8 +357,9 @@ def explain_error(error: BaseException, function: Callable) -> tuple[str, str]:
         return "your function calls itself without end (RecursionError).", lines
     if isinstance(error, MemoryError):
         return "your function asks for more memory than there is (MemoryError).", lines
-    said = f"your function raised {kind}: {text}" if text else f"your function raised {kind}."
-    return said + _advice(error, text), lines
+    said = f"your function raised {kind}: {text}" if text else f"your function raised {kind}"
+    stop = "" if said.endswith((".", "?", "!", ":")) else "."
+    return said + stop + _advice(error, text), lines
 
 
 def _advice(error: BaseException, text: str) -> str:

@@ -127,7 +127,7 @@ class _Source:
     """The reference's code: a folded block in the notebook, plain text elsewhere."""
 
     def __init__(self, found: Exercise):
-        self.name, self.code = found.name, found.source()
+        self.name, self.code = found.name, found.source(short=True)
 
     def __str__(self) -> str:
         return self.code

@@ -88,12 +88,18 @@ class Exercise:
             )
         return copy.deepcopy(made)
 
-    def source(self) -> str:
-        """The reference's source without decorators, as `solution` shows it."""
+    def source(self, short: bool = False) -> str:
+        """The reference's source without decorators; `short` keeps one line of its docstring."""
         bare = inspect.unwrap(self.reference)
         text = textwrap.dedent(inspect.getsource(bare))
         node = ast.parse(text).body[0]
-        return "\n".join(text.splitlines()[node.lineno - 1 :]) + "\n"
+        lines = text.splitlines()
+        first = node.body[0]
+        if short and ast.get_docstring(node) and first.end_lineno > first.lineno:
+            lines[first.lineno - 1 : first.end_lineno] = [
+                f'{" " * first.col_offset}"""{self.summary}"""'
+            ]
+        return "\n".join(lines[node.lineno - 1 :]) + "\n"
 
 
 _exercises: dict[str, Exercise] = {}

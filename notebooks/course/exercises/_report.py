@@ -156,11 +156,12 @@ def inline(text: str) -> str:
     return re.sub(r"`([^`\n]+)`", code, html.escape(text, quote=False))
 
 
-def pre(text: str) -> str:
+def pre(text: str, margin: str = "4px 0") -> str:
     """A block of code or output, escaped, in the colors of the box around it."""
     return (
-        '<pre style="margin:4px 0;padding:0;background:transparent;color:inherit;'
-        f'white-space:pre;overflow-x:auto">{html.escape(text, quote=False)}</pre>'
+        f'<pre style="margin:{margin};padding:0;background:transparent;color:inherit;'
+        'font-size:inherit;line-height:inherit;white-space:pre;overflow-x:auto">'
+        f"{html.escape(text, quote=False)}</pre>"
     )
 
 
@@ -177,15 +178,17 @@ def table(rows) -> str:
     cells = []
     for label, text in rows:
         block = "\n" in text or label in ("yours", "expected")
-        value = pre(text) if block else inline(text)
+        value = pre(text, "0") if block else inline(text)
         cells.append(
             '<tr style="background:transparent;color:inherit">'
             '<th scope="row" style="text-align:left;'
-            "vertical-align:top;font-weight:normal;padding:1px 16px 1px 0;opacity:.85;"
+            "vertical-align:top;font-weight:normal;padding:1px 16px 1px 0;"
             f'color:inherit">{inline(label)}</th>'
-            f'<td style="text-align:left;padding:1px 0;color:inherit">{value}</td></tr>'
+            f'<td style="text-align:left;vertical-align:top;padding:1px 0;color:inherit">{value}'
+            "</td></tr>"
         )
     return (
-        '<table style="margin:6px 0;border:none;background:transparent;color:inherit">'
+        '<table style="margin:6px 0;border:none;font-size:13px;line-height:1.45;'
+        'background:transparent;color:inherit">'
         f"<tbody>{''.join(cells)}</tbody></table>"
     )
