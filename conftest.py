@@ -22,6 +22,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 os.environ["COURSE_QUIET"] = "1"
 os.environ["COURSE_STRICT"] = ""
+os.environ["PYTHONWARNINGS"] = "error::DeprecationWarning:__main__"  # in the cells of notebooks
 os.environ.pop("JPY_SESSION_NAME", None)
 if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["COURSE_HOME"] = tempfile.mkdtemp(prefix="encoder-course-tests-")

@@ -139,6 +139,17 @@ class Server:
         """Where a notebook opens; `notebook` is relative to the server's folder."""
         return f"{self.url}/lab/tree/{quote(str(notebook).replace(os.sep, '/'))}?reset"
 
+    def connected(self, notebook):
+        """Whether the notebook has a kernel, idle, to which a page is connected."""
+        with urllib.request.urlopen(f"{self.url}/api/sessions", timeout=10) as answer:
+            sessions = json.load(answer)
+        return any(
+            session["path"] == str(notebook).replace(os.sep, "/")
+            and session["kernel"]["connections"] > 0
+            and session["kernel"]["execution_state"] == "idle"
+            for session in sessions
+        )
+
 
 @contextlib.contextmanager
 def jupyterlab(notebooks=(), dark=False, env=None, arguments=(), timeout=90):
@@ -326,7 +337,8 @@ class Notebook:
         end = time.monotonic() + timeout
         while not condition():
             if time.monotonic() > end:
-                raise TimeoutError(f"nothing happened in {timeout} s")
+                shown = self.page.locator("dialog").all_inner_texts()
+                raise TimeoutError(f"nothing happened in {timeout} s; dialogs shown: {shown}")
             self.page.wait_for_timeout(20)
 
     def _is_idle(self):
@@ -374,11 +386,10 @@ def open_notebook(page, server, name, timeout=90):
     notebook = Notebook(page, server)
     page.on("pageerror", lambda error: notebook.problems.append(str(error)))
     page.goto(server.address(name), timeout=timeout * 1000)
-    page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").first.wait_for(
-        state="attached", timeout=timeout * 1000
-    )
     page.locator(".jp-NotebookPanel .jp-Cell").first.wait_for(timeout=timeout * 1000)
-    notebook.wait_idle(timeout)  # the kernel is idle, unknown, and idle again while it connects
+    # The page says "idle" before it has asked for a kernel; the server knows better.
+    notebook.wait_until(lambda: server.connected(name), timeout)
+    notebook.wait_idle(timeout)
     return notebook
 
 
