@@ -530,6 +530,31 @@ def show(array: np.ndarray) -> str:
         return str(array)
 
 
+def as_code(value: Any) -> str:
+    """A value as code that makes it again; what is too large is described after a `#`."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufU":
+        if value.size > 64:
+            return f"...  # array of shape {value.shape}, {value.dtype}"
+        if not value.size:
+            return f"np.zeros({value.shape}, dtype='{value.dtype}')"
+        options = {"precision": 6, "suppress": True, "infstr": "np.inf", "nanstr": "np.nan"}
+        with np.printoptions(threshold=65, linewidth=88, **options):
+            text = np.array2string(value, separator=", ", prefix="np.array(")
+        plain = value.dtype in (float, int, bool) or value.dtype.kind == "U"
+        kind = "" if plain else f", dtype='{value.dtype}'"
+        return f"np.array({text}{kind})"
+    if isinstance(value, (tuple, list)) and any(isinstance(one, np.ndarray) for one in value):
+        inner = ", ".join(as_code(one) for one in value[:6])
+        left, right = ("(", ",)") if isinstance(value, tuple) else ("[", "]")
+        return f"{left}{inner}{right}"
+    if isinstance(value, dict) and any(isinstance(one, np.ndarray) for one in value.values()):
+        inner = ", ".join(f"{key!r}: {as_code(one)}" for key, one in list(value.items())[:6])
+        return f"{{{inner}}}"
+    if isinstance(value, np.generic):
+        return repr(value.item())
+    return brief(value)
+
+
 def brief(value: Any, limit: int = 300) -> str:
     """Any value, shortened; an object whose own repr fails is named by its type."""
     try:

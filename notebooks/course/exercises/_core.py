@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ._compare import Comparison, Difference, a, brief, compare, number
+from ._compare import Comparison, Difference, a, as_code, brief, compare
 from ._registry import Exercise, get, has_placeholder, is_blank
 from ._report import Report
 from ._run import Outcome, run
@@ -31,6 +31,8 @@ def check(name: str, function: Callable) -> Report:
 
     The function is called on fresh inputs for each case, under a time limit, its printing caught.
     Nothing it raises comes out of here, and nothing it does to its inputs reaches the reference.
+    A result that is a view of an input passes where its values are right: reshaping is no fault,
+    and writing is looked for in the inputs themselves.
     """
     exercise = get(name)
     if not callable(function):
@@ -58,8 +60,7 @@ def check(name: str, function: Callable) -> Report:
     default = _other_defaults(exercise, function)
     if default:
         notes.insert(0, default)
-    printed = _shortened("\n".join(o.printed for o in outcomes if o.printed))
-    said = f"On the case “{case.title}”: {message}"
+    said = f"On the case “{case.title}”: {_small_first(message)}"
     if mistake:
         status, said = "wrong", f"{mistake.message}\n{said}"
     return Report(
@@ -72,7 +73,7 @@ def check(name: str, function: Callable) -> Report:
         notes=tuple(notes),
         trace=trace,
         inputs=_inputs(exercise, index),
-        printed=printed,
+        printed=_shortened(outcomes[index].printed),
     )
 
 
@@ -448,16 +449,20 @@ def _notes(function, outcomes, expected) -> list[str]:
 
 
 def _inputs(exercise: Exercise, index: int) -> str:
+    """The inputs of a case as code to paste into a cell, as far as they are small enough."""
     args, kwargs = exercise.inputs(index)
     names = [*exercise.signature.parameters][: len(args)] if _signature(exercise.reference) else []
-    names += [f"argument {i + 1}" for i in range(len(names), len(args))]
-    values = [*zip(names, args, strict=False), *kwargs.items()]
-    lines = []
-    for name, value in values:
-        text = number(value) if isinstance(value, float) else brief(value)
-        lines.append(f"{name} = {text}")
+    names += [f"argument_{i + 1}" for i in range(len(names), len(args))]
+    lines = [f"{name} = {as_code(value)}" for name, value in zip(names, args, strict=True)]
+    given = [*names, *(f"{name}={as_code(value)}" for name, value in kwargs.items())]
+    lines.append(f"{exercise.name}({', '.join(given)})")
     why = exercise.all_cases[index].why
-    return "\n".join(lines + ([f"\nWhy this case: {why}"] if why else []))
+    return "\n".join(lines + ([f"\n# why this case: {why}"] if why else []))
+
+
+def _small_first(text: str) -> str:
+    """A sentence after a colon begins with a small letter."""
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
 
 def _shortened(text: str, lines: int = 12) -> str:

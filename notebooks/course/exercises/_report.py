@@ -80,7 +80,7 @@ class Report:
             parts.append(pre(self.trace))
         parts.extend(f"<div><em>Note:</em> {inline(note)}</div>" for note in self.notes)
         if self.inputs:
-            parts.append(folded("the inputs of this case", pre(self.inputs)))
+            parts.append(folded("the inputs of this case, to try yours on", pre(self.inputs)))
         if self.printed:
             parts.append(folded("what your function printed", pre(self.printed)))
         if self.stands:
@@ -160,7 +160,7 @@ def pre(text: str, margin: str = "4px 0") -> str:
     """A block of code or output, escaped, in the colors of the box around it."""
     return (
         f'<pre style="margin:{margin};padding:0;background:transparent;color:inherit;'
-        'font-size:inherit;line-height:inherit;white-space:pre;overflow-x:auto">'
+        'font-size:13px;line-height:1.4;white-space:pre;overflow-x:auto">'
         f"{html.escape(text, quote=False)}</pre>"
     )
 

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ._compare import changed
 from ._registry import Exercise
 
@@ -76,7 +78,10 @@ def run(
         warnings.simplefilter("always")
         with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
             try:
-                with time_limit(seconds if seconds is not None else exercise.seconds):
+                with (
+                    np.errstate(),
+                    time_limit(seconds if seconds is not None else exercise.seconds),
+                ):
                     outcome.value = function(*args, **kwargs)
             except BaseException as error:  # SystemExit and TimeUp as well
                 outcome.error = error
