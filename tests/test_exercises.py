@@ -889,8 +889,8 @@ def test_values_that_look_alike_get_more_digits():
     "value",
     [
         np.array([[1.5, -np.inf], [np.nan, 0]]), np.arange(3), np.array([True, False]), 1.5, "a",
-        [1], np.zeros((0, 3)), np.float32([0.5]), {"a": np.ones(2)}, [np.ones(2)], (np.ones(1),), None,
-        np.array(["a", "b"]), np.int64(3),
+        [1], np.zeros((0, 3)), np.float32([0.5]), {"a": np.ones(2)}, [np.ones(2)], (np.ones(1),),
+        None, np.array(["a", "b"]), np.int64(3),
     ],
 )  # fmt: skip
 def test_inputs_are_shown_as_code(value):
