@@ -440,7 +440,7 @@ def test_many_questions_at_once_give_the_same_answers():
 
 
 def test_prepare_checks_where_an_answer_stands():
-    item = small.SmallPassage(QUESTION, PASSAGE, [Gold("Google", 3)], "work", "John Smith")
+    item = small.SmallPassage(QUESTION, PASSAGE, [Gold("Google", 3)], "work", "John Smith", 1)
     with pytest.raises(ValueError, match="item 0"):
         make_model().prepare([item])
 

@@ -65,13 +65,17 @@ RELATIONS = {
 
 @dataclass(frozen=True)
 class SmallPassage:
-    """A passage with one question; `answers` is [] if the passage does not tell."""
+    """A passage with one question; `answers` is [] if the passage does not tell.
+
+    same_kind: how many facts of the kind asked for the passage tells, about anyone.
+    """
 
     question: str
     passage: str
     answers: list  # of Gold(text, start), start in code points of the passage
     relation: str
     person: str
+    same_kind: int
 
 
 def small_passages(
@@ -117,7 +121,9 @@ def _one(rng, names, people, facts, no_answer, turned, alike):
         which = rng.integers(len(told))
         (name, kind, _), answers = told[which], [golds[which]]
     who = name if rng.random() < 0.3 else name.split()[0]
-    return SmallPassage(RELATIONS[kind].question.format(who), passage, answers, kind, name)
+    same_kind = sum(other == kind for _, other, _ in told)
+    question = RELATIONS[kind].question.format(who)
+    return SmallPassage(question, passage, answers, kind, name, same_kind)
 
 
 def _facts(rng, people, facts, alike):
