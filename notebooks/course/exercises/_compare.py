@@ -226,7 +226,7 @@ def _values(got, expected, where, result) -> Difference | None:
         rows.append(("how many differ", f"{int(wrong.sum())} of {wrong.size} entries"))
     if expected.dtype.kind in "fc":
         bad = int((np.isnan(got) & ~np.isnan(expected)).sum())
-        if bad:
+        if bad and wrong.size > 1:
             rows.append(("NaN", f"{bad} of {wrong.size} entries, where a number is expected"))
         finite = apart[np.isfinite(apart)]
         if finite.size and finite.max() > 0 and wrong.size > 1:
@@ -234,7 +234,7 @@ def _values(got, expected, where, result) -> Difference | None:
     elif expected.dtype.kind in "iu" and wrong.size > 1:
         gap = np.abs(got.astype(float) - expected.astype(float)).max()
         rows.append(("largest difference", f"{gap:.0f}"))
-    rows += _side_by_side(got, expected) + _pattern(got, expected)
+    rows += _side_by_side(got, expected, place) + _pattern(got, expected)
     return Difference(sentence, rows)
 
 
@@ -268,13 +268,17 @@ def _pattern(got, expected) -> list[tuple[str, str]]:
     return []
 
 
-def _side_by_side(got, expected) -> list[tuple[str, str]]:
-    """Both arrays in full where they are small enough to take in at a glance."""
-    if max(got.size, expected.size) > 24 or max(got.ndim, expected.ndim) > 3:
-        return []
+def _side_by_side(got, expected, place=()) -> list[tuple[str, str]]:
+    """Both arrays, or of larger ones the row with the first difference, to take in at a glance."""
     if got.ndim == 0 or expected.ndim == 0:
         return []
-    return [("yours", show(got)), ("expected", show(expected))]
+    if max(got.size, expected.size) <= 24 and max(got.ndim, expected.ndim) <= 3:
+        return [("yours", show(got)), ("expected", show(expected))]
+    row = place[:-1]
+    if row and expected.shape[-1] <= 12:
+        where = f"[{', '.join(map(str, row))}]"
+        return [("your row " + where, show(got[row])), ("expected", show(expected[row]))]
+    return []
 
 
 def _numbers(got, expected, where, result) -> Difference | None:
@@ -379,13 +383,13 @@ def _sequences(got, expected, where, result) -> Difference | None:
         if found:
             if len(got) != len(expected):
                 found.rows.append(("length", f"yours {len(got)}, expected {len(expected)}"))
-            short = [("yours", brief(got)), ("expected", brief(expected))]
-            if not any(label == "yours" for label, _ in found.rows) and not several:
-                found.rows.extend(short)
+            if not several:  # the whole list says more than the item in it
+                found.rows = [row for row in found.rows if row[0] not in ("yours", "expected")]
+                found.rows += [("yours", brief(got)), ("expected", brief(expected))]
             return found
     if len(got) != len(expected):
         return Difference(
-            f"{where.start} has {len(got)} items; expected {len(expected)}.",
+            f"{where.start} has {_items(got)}; expected {len(expected)}.",
             [("yours", brief(got)), ("expected", brief(expected))],
         )
     return None
@@ -475,7 +479,7 @@ def a(value: Any) -> str:
     if isinstance(value, str):
         return "a text"
     if isinstance(value, (tuple, list)):
-        return f"a {type(value).__name__} of {len(value)} item{'s' * (len(value) != 1)}"
+        return f"a {type(value).__name__} of {_items(value)}"
     if isinstance(value, dict):
         return f"a dict of {len(value)} key{'s' * (len(value) != 1)}"
     if _is_function(value):
@@ -484,6 +488,10 @@ def a(value: Any) -> str:
         return f"the class `{value.__name__}`"
     name = type(value).__name__
     return f"{'an' if name[:1].lower() in 'aeio' else 'a'} {name}"
+
+
+def _items(value) -> str:
+    return f"{len(value)} item{'s' * (len(value) != 1)}"
 
 
 def _is_function(value: Any) -> bool:

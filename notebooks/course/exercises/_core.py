@@ -381,7 +381,7 @@ def _advice(error: BaseException, text: str) -> str:
 
 def _text_of(error: BaseException) -> str:
     try:
-        text = str(error)
+        text = str(error).strip()
     except Exception:  # a learner's own exception class
         return ""
     return text if len(text) <= 300 else text[:299] + "…"

@@ -177,7 +177,7 @@ def table(rows) -> str:
     """(label, text) pairs; texts of one line in the flow, arrays in a block."""
     cells = []
     for label, text in rows:
-        block = "\n" in text or label in ("yours", "expected")
+        block = "\n" in text or label.startswith(("your", "expected"))
         value = pre(text, "0") if block else inline(text)
         cells.append(
             '<tr style="background:transparent;color:inherit">'
