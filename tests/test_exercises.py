@@ -737,6 +737,24 @@ def test_name_stands_for_the_reference_until_it_passes(capsys):
     assert learn("def toy_softmax(scores, axis=-1):\n    return scores\n") is softmax
 
 
+def test_calling_the_name_reaches_the_learners_function_not_the_reference(capsys):
+    scope = cell(
+        "toy_softmax = reference\n@exercise\ndef toy_softmax(scores, axis=-1):\n"
+        "    return toy_softmax(scores, axis)\n",
+        exercise=course.exercise,
+        reference=softmax,
+    )
+    assert "calls itself without end" in capsys.readouterr().out
+    assert scope["toy_softmax"] is softmax
+
+
+def test_recursion_is_a_right_answer_at_once():
+    add(**toy(lambda_with_doc(lambda x: 2**x), [3, 5]))
+    source = "@exercise\ndef toy(x):\n    return 1 if x == 0 else 2 * toy(x - 1)\n"
+    assert cell(source, exercise=course.exercise)["toy"](4) == 16
+    assert _store.read()[0]["exercises"]["toy"]["status"] == "passed"
+
+
 def test_misspelled_name(capsys):
     scope = cell("@exercise\ndef toy_softmaks(x):\n    return 7\n", exercise=course.exercise)
     assert scope["toy_softmaks"](1) == 7
