@@ -305,6 +305,8 @@ register(
         Case("all logits negative", _spans([-3, -4], [-2, -5], [1, 1]),
              why="the zeros below the diagonal of np.triu win"),
         Case("logits of 9 at a question token", _spans([9, 1, 2], [9, 1, 3], [0, 1, 1])),
+        Case("an end logit of 9 at the final [SEP]",
+             _spans([0, 1, 2, 0], [0, 1, 3, 9], [0, 1, 1, 0])),
         Case("the best end alone spoils the best pair",
              _spans([0, 3, 0, 2.5, 0], [0, 0.5, -2, 3, 0], [0, 1, 1, 1, 0]),
              why="start 1 has the higher logit, and its best end is allowed"),
@@ -466,6 +468,7 @@ register(
         Case("a window behind the answer", _window((0, 6), 9, 13)),
         Case("a window that the answer fills", _window((7, 19), 8, 10)),
         Case("a window in the middle", _window((12, 24), 8, 12)),
+        Case("an answer that is a blank between two words", _labelled((11, 12))),
         Case("no token of the passage", _labelled((0, 6), first=14)),
     ],
     mistakes=[
