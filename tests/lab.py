@@ -356,7 +356,7 @@ class Notebook:
     def type_into(self, cell, source):
         """Replace a cell's source, through the clipboard-free way of inserting text."""
         cell.locator(".cm-content").click()
-        self.page.keyboard.press("Control+a")
+        self.page.keyboard.press("ControlOrMeta+a")
         self.page.keyboard.press("Delete")
         self.page.keyboard.insert_text(source)
 
@@ -396,7 +396,7 @@ def open_notebook(page, server, name, timeout=90):
 def median_latency(notebook, slider, image, times=20, timeout=5.0):
     """Median milliseconds from an arrow key on `slider` to new pixels in `image` (an <img>).
 
-    The key goes to and fro, so that every press changes the value; the clock starts before the
+    Right and left take turns, so that every press changes the value; the clock starts before the
     press and stops in the browser's first frame after the picture's source has changed.
     """
     page = notebook.page
