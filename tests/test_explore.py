@@ -198,8 +198,8 @@ def test_plain_python_prints_the_alt_text(capsys):
 
 def test_explore_refuses_unknown_controls():
     toy, _ = make(size=Range(1, 3))
-    with pytest.raises(ValueError, match="no control sise; its controls are size"):
-        explore(toy, sise=2)
+    with pytest.raises(ValueError, match="no control width; its controls are size"):
+        explore(toy, width=2)
 
 
 def test_moving_a_control_redraws_once():
@@ -250,6 +250,16 @@ def test_an_error_takes_the_place_of_the_picture():
     front.values = {"x": 2}
     assert "alt 2" in front.picture
     front.close()
+
+
+def test_an_error_in_what_is_given_is_shown_too(capsys):
+    @slider(x=Range(0, 3), lesson="98", given=lambda: {"model": 1 / 0})
+    def needs(x, model):
+        """Needs a model."""
+        return say(x)
+
+    explore(needs)
+    assert "could not be drawn: ZeroDivisionError" in capsys.readouterr().out
 
 
 def test_an_error_is_raised_under_strict(monkeypatch):

@@ -323,8 +323,7 @@ def explore(draw: Callable, *, given: dict[str, Any] | None = None, **start: Any
         name: control.clean(start.get(name, control.first))
         for name, control in one.controls.items()
     }
-    fixed = one.given() if given is None and one.given else {}
-    stage = _Stage(one, values, {**fixed, **(given or {})})
+    stage = _Stage(one, values, given)
     first = stage.render()
     if not in_notebook():
         print(stage.alt)
@@ -352,12 +351,14 @@ def strict() -> bool:
 class _Stage:
     """One shown slider: its values, its picture, its widgets."""
 
-    def __init__(self, one: Slider, values: dict[str, Any], given: dict[str, Any]):
+    def __init__(self, one: Slider, values: dict[str, Any], given: dict[str, Any] | None = None):
         self.one, self.values, self.given, self.alt = one, values, given, ""
 
     def render(self) -> str:
         """The picture at the present values as HTML; an error is shown, and raised if strict."""
         try:
+            if self.given is None:
+                self.given = self.one.given() if self.one.given else {}
             drawn = self.one.draw(**self.values, **self.given)
             shown = drawn._repr_html_()
             self.alt = drawn.alt
