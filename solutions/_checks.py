@@ -65,7 +65,8 @@ def floats(name, array, ndim=None, shape=None):
 
     A size in `shape` may be None or a word such as "length": any size fits, and the word is shown.
     """
-    if not isinstance(array, np.ndarray) or not np.issubdtype(array.dtype, np.floating):
+    numbers = isinstance(array, (np.ndarray, np.floating))
+    if not numbers or not np.issubdtype(array.dtype, np.floating):
         raise ValueError(f"{name}: expected a NumPy array of floats, got {describe(array)}")
     if ndim is not None and array.ndim != ndim:
         axes = "1 axis" if ndim == 1 else f"{ndim} axes"

@@ -15,19 +15,13 @@ Devlin et al., 2019, "BERT", https://arxiv.org/abs/1810.04805
 import dataclasses
 import json
 import math
+import zipfile
 
 import numpy as np
 
-from solutions import _checks
+from solutions import _checks, _kernels
 from solutions._checks import checked
-from solutions.attention import (
-    causal_mask,
-    merge_heads,
-    padding_mask,
-    softmax,
-    softmax_backward,
-    split_heads,
-)
+from solutions.attention import causal_mask, padding_mask
 
 # --- Linear ---------------------------------------------------------------------------------------
 
@@ -81,9 +75,7 @@ def linear_backward(grad_output, x, weight):
 def _layer_norm_input(x, gamma, beta, eps=1e-12):
     _checks.floats("layer_norm: x", x)
     if x.ndim == 0 or x.shape[-1] == 0:
-        raise ValueError(
-            f"layer_norm: x: expected at least one feature, got {_checks.describe(x)}"
-        )
+        raise ValueError(f"layer_norm: x: expected at least one feature, got {_checks.describe(x)}")
     _checks.floats("layer_norm: gamma", gamma, shape=x.shape[-1:])
     _checks.floats("layer_norm: beta", beta, shape=x.shape[-1:])
     _checks.positive("layer_norm: eps", eps)
@@ -147,16 +139,9 @@ def _erf_input(x):
 def erf(x):
     """The error function, of each number: 2 / sqrt(pi) times the integral of exp(-t^2), 0 to x.
 
-    To the last digit or so in float64.
+    To 3e-7 in float32, by a polynomial; to the last digits in float64, one number at a time.
     """
-    if x.dtype == np.float32:
-        # Abramowitz and Stegun, 1964, 7.1.26: off by at most 1.5e-7
-        t = 1 / (1 + np.float32(0.3275911) * np.abs(x))
-        poly = np.float32(1.061405429)
-        for c in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
-            poly = poly * t + np.float32(c)
-        return np.copysign(1 - poly * t * np.exp(-x * x), x)
-    return np.vectorize(math.erf, otypes=[x.dtype])(x)
+    return _kernels.erf_root_half(np.atleast_1d(x) * 2**0.5).reshape(x.shape)
 
 
 def _gelu_input(x):
@@ -362,17 +347,23 @@ class Encoder:
 
     encoder(input_ids, attention_mask, token_type_ids) gives hidden states (batch, length, d_model),
     the same each time. `params` is {name: array} with the names and shapes of
-    parameter_shapes(config), all of one float dtype; the encoder keeps copies, which an optimizer
-    may change in place.
+    parameter_shapes(config), all float32 or all float64; the encoder keeps copies, which an
+    optimizer may change in place.
+
+    Inside, the tokens of a batch are the rows of one matrix (batch * length, d_model), and the work
+    is done by `solutions._kernels`: the functions above, made fast.
     """
 
     def __init__(self, config, params):
         if not isinstance(config, EncoderConfig):
-            raise ValueError(
-                f"Encoder: expected an EncoderConfig, got {_checks.describe(config)}"
-            )
+            raise ValueError(f"Encoder: expected an EncoderConfig, got {_checks.describe(config)}")
+        if not isinstance(params, dict):
+            raise ValueError(f"Encoder: params: expected a dict, got {_checks.describe(params)}")
         shapes = parameter_shapes(config)
-        missing, extra = sorted(shapes.keys() - params.keys()), sorted(params.keys() - shapes.keys())
+        missing, extra = (
+            sorted(shapes.keys() - params.keys()),
+            sorted(params.keys() - shapes.keys()),
+        )
         if missing or extra:
             raise ValueError(
                 "Encoder: params: expected the names of parameter_shapes(config), "
@@ -380,9 +371,9 @@ class Encoder:
             )
         for name, shape in shapes.items():
             _checks.floats(f"Encoder: {name}", params[name], shape=shape)
-        dtypes = {str(params[name].dtype) for name in shapes}
-        if len(dtypes) > 1:
-            raise ValueError(f"Encoder: params: expected one dtype, got {sorted(dtypes)}")
+        dtypes = sorted({str(params[name].dtype) for name in shapes})
+        if dtypes not in (["float32"], ["float64"]):
+            raise ValueError(f"Encoder: params: expected all float32 or all float64, got {dtypes}")
         self.config = config
         self.params = {name: np.array(params[name], order="C") for name in shapes}
 
@@ -395,206 +386,206 @@ class Encoder:
         """
         return self.forward(input_ids, attention_mask, token_type_ids)[0]
 
-    def forward(
-        self, input_ids, attention_mask=None, token_type_ids=None, rng=None, keep=False
-    ):
+    def forward(self, input_ids, attention_mask=None, token_type_ids=None, rng=None, keep=False):
         """Hidden states, and what `backward` needs (None unless keep).
 
         With an rng (np.random.Generator) dropout is on, and two equal generators drop the same.
         """
-        mask = self._visible(input_ids, attention_mask, token_type_ids)
-        hidden, embedding_cache = self._embed(input_ids, token_type_ids, rng)
-        layer_caches = []
-        for i in range(self.config.num_layers):
-            hidden, cache = self._layer(i, hidden, mask, rng)
-            if keep:
-                layer_caches.append(cache)
-        return hidden, ((embedding_cache, layer_caches) if keep else None)
+        self._check_ids(input_ids, token_type_ids)
+        mask = self._mask(*input_ids.shape, attention_mask)
+        embedded, cache = self._embed(input_ids, token_type_ids, rng, keep)
+        hidden, caches = self._layers(0, embedded, mask, rng, keep)
+        return hidden, (cache, caches) if keep else None
+
+    def forward_from(self, layer, hidden_states, attention_mask=None, rng=None, keep=False):
+        """The same, from hidden states found before: only `layer` and the layers above it run.
+
+        hidden_states: (batch, length, d_model), what layers_and_attention gives at index `layer`.
+        For training the top of an encoder whose lower layers stay as they are: `backward` then has
+        gradients for the layers that ran.
+        """
+        _checks.whole("Encoder: layer", layer, 0, self.config.num_layers)
+        shape = ("batch", "length", self.config.d_model)
+        _checks.floats("Encoder: hidden_states", hidden_states, shape=shape)
+        mask = self._mask(*hidden_states.shape[:2], attention_mask)
+        hidden, caches = self._layers(layer, hidden_states, mask, rng, keep)
+        return hidden, (None, caches) if keep else None
 
     def backward(self, grad_hidden, cache):
-        """{name: gradient} of every parameter, given that of the hidden states.
+        """{name: gradient} of every parameter that took part, given that of the hidden states.
 
         `cache` comes from forward(..., keep=True).
         """
         embedding_cache, layer_caches = cache
+        grad = grad_hidden.reshape(-1, self.config.d_model)
         grads = {}
-        for i in reversed(range(self.config.num_layers)):
-            grad_hidden = self._layer_backward(i, grad_hidden, layer_caches[i], grads)
-        self._embed_backward(grad_hidden, embedding_cache, grads)
-        return {name: grads[name] for name in self.params}
+        for i in reversed(layer_caches):
+            grad = self._layer_backward(i, grad, layer_caches[i], grads)
+        if embedding_cache is not None:
+            self._embed_backward(grad, embedding_cache, grads)
+        return {name: grads[name] for name in self.params if name in grads}
 
     def layers_and_attention(self, input_ids, attention_mask=None, token_type_ids=None):
-        """What happens inside: a list of hidden states, after the embeddings and after each layer,
-        each (batch, length, d_model), and a list of attention weights, of each layer, each
-        (batch, heads, queries, keys)."""
-        mask = self._visible(input_ids, attention_mask, token_type_ids)
-        hidden, _ = self._embed(input_ids, token_type_ids, None)
+        """What happens inside, as two lists.
+
+        Hidden states after the embeddings and after each layer, each (batch, length, d_model); and
+        the attention weights of each layer, each (batch, heads, queries, keys).
+        """
+        self._check_ids(input_ids, token_type_ids)
+        mask = self._mask(*input_ids.shape, attention_mask)
+        hidden, _ = self._embed(input_ids, token_type_ids, None, False)
         states, attention = [hidden], []
         for i in range(self.config.num_layers):
-            hidden, cache = self._layer(i, hidden, mask, None)
+            hidden, weights, _ = self._layer(i, hidden, mask, None, False)
             states.append(hidden)
-            attention.append(cache["weights"])
+            attention.append(weights)
         return states, attention
 
-    # The parts of forward and backward
+    # Checks and masks
 
-    def _visible(self, input_ids, attention_mask, token_type_ids):
-        """Check the inputs; the mask of what may be attended, or None if everything may."""
-        _checks.ids("Encoder: input_ids", input_ids, self.config.vocab_size, ("batch", "length"))
-        batch, length = input_ids.shape
-        if batch == 0 or length == 0:
+    def _check_ids(self, input_ids, token_type_ids):
+        config = self.config
+        _checks.ids("Encoder: input_ids", input_ids, config.vocab_size, ("batch", "length"))
+        if input_ids.size == 0:
             raise ValueError(
                 "Encoder: input_ids: expected at least one sentence and one token, "
                 f"got {_checks.describe(input_ids)}"
             )
-        if self.config.positions and length > self.config.max_length:
+        if config.positions and input_ids.shape[1] > config.max_length:
             raise ValueError(
-                f"Encoder: input_ids: expected at most {self.config.max_length} tokens, "
-                f"got {length}"
+                f"Encoder: input_ids: expected at most {config.max_length} tokens, "
+                f"got {input_ids.shape[1]}"
             )
         if token_type_ids is not None:
-            _checks.ids(
-                "Encoder: token_type_ids",
-                token_type_ids,
-                self.config.num_segments,
-                (batch, length),
-            )
+            name, shape = "Encoder: token_type_ids", input_ids.shape
+            _checks.ids(name, token_type_ids, config.num_segments, shape)
+
+    def _mask(self, batch, length, attention_mask):
+        """1 where a query may attend to a key, 0 elsewhere; None if everything may be attended."""
         mask = None
         if attention_mask is not None:
             _checks.real_tokens("Encoder: attention_mask", attention_mask, (batch, length))
-            mask = padding_mask(attention_mask)
+            mask = None if attention_mask.all() else padding_mask(attention_mask)
         if self.config.causal:
             mask = causal_mask(length) if mask is None else mask & causal_mask(length)
-        return mask
+        return None if mask is None else mask.astype(self.params["embeddings.token"].dtype)
 
-    def _embed(self, input_ids, token_type_ids, rng):
-        params, length = self.params, input_ids.shape[1]
-        if token_type_ids is None:
-            token_type_ids = np.zeros_like(input_ids)
+    # Embeddings
+
+    def _embed(self, input_ids, token_type_ids, rng, keep):
+        params, (batch, length) = self.params, input_ids.shape
         total = params["embeddings.token"][input_ids]
-        total += params["embeddings.segment"][token_type_ids]
+        if token_type_ids is None:
+            total += params["embeddings.segment"][0]
+        else:
+            total += params["embeddings.segment"][token_type_ids]
         if self.config.positions:
             total += params["embeddings.position"][:length]
-        hidden = self._norm("embeddings", total)
-        hidden, scale = self._drop(hidden, self.config.dropout, rng)
-        return hidden, (input_ids, token_type_ids, total, scale)
+        rows = total.reshape(batch * length, -1)
+        hidden, norm = self._norm("embeddings", rows, keep)
+        hidden, scale = self._drop(hidden, rng)
+        return hidden.reshape(total.shape), (input_ids, token_type_ids, norm, scale)
 
     def _embed_backward(self, grad, cache, grads):
-        input_ids, token_type_ids, total, scale = cache
-        grad = _times(grad, scale)
-        grad = self._norm_backward("embeddings", grad, total, grads)
-        for name, ids in (("token", input_ids), ("segment", token_type_ids)):
-            table = np.zeros_like(self.params[f"embeddings.{name}"])
-            np.add.at(table, ids, grad)
-            grads[f"embeddings.{name}"] = table
-        if self.config.positions:
-            table = np.zeros_like(self.params["embeddings.position"])
-            table[: grad.shape[1]] = grad.sum(axis=0)
-            grads["embeddings.position"] = table
+        input_ids, token_type_ids, norm, scale = cache
+        (batch, length), config = input_ids.shape, self.config
+        grad = self._norm_backward("embeddings", _times(grad, scale), norm, grads)
+        grads["embeddings.token"] = _kernels.sum_by_id(input_ids.ravel(), grad, config.vocab_size)
+        if token_type_ids is None:
+            token_type_ids = np.zeros_like(input_ids)
+        grads["embeddings.segment"] = _kernels.sum_by_id(
+            token_type_ids.ravel(), grad, config.num_segments
+        )
+        if config.positions:
+            by_position = _kernels.column_sums(grad.reshape(batch, -1)).reshape(length, -1)
+            unused = config.max_length - length
+            grads["embeddings.position"] = np.pad(by_position, ((0, unused), (0, 0)))
 
-    def _layer(self, i, x, mask, rng):
-        params, config, layer = self.params, self.config, f"layers.{i}."
-        qkv = linear(
-            x, params[layer + "attention.qkv.weight"], params[layer + "attention.qkv.bias"]
-        )
-        query, key, value = (
-            split_heads(part, config.num_heads) for part in np.split(qkv, 3, axis=-1)
-        )
-        scores = query @ np.swapaxes(key, -1, -2) / query.shape[-1] ** 0.5
-        if mask is not None:
-            scores = np.where(mask, scores, -np.inf)
-        weights = softmax(scores)
-        thinned, weights_scale = self._drop(weights, config.attention_dropout, rng)
-        context = merge_heads(thinned @ value)
-        attended = linear(
-            context,
-            params[layer + "attention.output.weight"],
-            params[layer + "attention.output.bias"],
-        )
-        attended, attended_scale = self._drop(attended, config.dropout, rng)
-        first_sum = x + attended
-        middle = self._norm(layer + "attention", first_sum)
+    # Layers
 
-        inner = linear(
-            middle,
-            params[layer + "feed_forward.inner.weight"],
-            params[layer + "feed_forward.inner.bias"],
+    def _layers(self, first, hidden, mask, rng, keep):
+        caches = {}
+        for i in range(first, self.config.num_layers):
+            hidden, _, cache = self._layer(i, hidden, mask, rng, keep)
+            if keep:
+                caches[i] = cache
+        return hidden, caches
+
+    def _layer(self, i, hidden, mask, rng, keep):
+        """Layer i: hidden states, attention weights, and what the way back needs."""
+        name, shape = f"layers.{i}.", hidden.shape
+        x = hidden.reshape(-1, shape[-1])
+
+        qkv = self._linear(name + "attention.qkv", x)
+        context, weights, attention = _kernels.attention(
+            qkv, shape[0], self.config.num_heads, mask, self._thin_weights(rng)
         )
-        bent = gelu(inner)
-        fed = linear(
-            bent,
-            params[layer + "feed_forward.output.weight"],
-            params[layer + "feed_forward.output.bias"],
+        attended = self._linear(name + "attention.output", context)
+        attended, attended_scale = self._drop(attended, rng)
+        attended += x
+        middle, attention_norm = self._norm(name + "attention", attended, keep)
+
+        inner = self._linear(name + "feed_forward.inner", middle)
+        bent, slope = _kernels.gelu(inner, keep)
+        fed = self._linear(name + "feed_forward.output", bent)
+        fed, fed_scale = self._drop(fed, rng)
+        fed += middle
+        out, feed_forward_norm = self._norm(name + "feed_forward", fed, keep)
+
+        cache = (
+            (x, attention, context, attended_scale, attention_norm),
+            (middle, slope, bent, fed_scale, feed_forward_norm),
         )
-        fed, fed_scale = self._drop(fed, config.dropout, rng)
-        second_sum = middle + fed
-        return self._norm(layer + "feed_forward", second_sum), dict(
-            x=x,
-            query=query,
-            key=key,
-            value=value,
-            weights=weights,
-            thinned=thinned,
-            weights_scale=weights_scale,
-            context=context,
-            attended_scale=attended_scale,
-            first_sum=first_sum,
-            middle=middle,
-            inner=inner,
-            bent=bent,
-            fed_scale=fed_scale,
-            second_sum=second_sum,
-        )
+        return out.reshape(shape), weights, cache if keep else None
 
     def _layer_backward(self, i, grad, cache, grads):
-        params, layer = self.params, f"layers.{i}."
-        grad = self._norm_backward(layer + "feed_forward", grad, cache["second_sum"], grads)
-        grad_fed = _times(grad, cache["fed_scale"])
-        name = layer + "feed_forward.output."
-        grad_bent, grads[name + "weight"], grads[name + "bias"] = linear_backward(
-            grad_fed, cache["bent"], params[name + "weight"]
-        )
-        grad_inner = gelu_backward(grad_bent, cache["inner"])
-        name = layer + "feed_forward.inner."
-        grad_middle, grads[name + "weight"], grads[name + "bias"] = linear_backward(
-            grad_inner, cache["middle"], params[name + "weight"]
-        )
-        grad = self._norm_backward(
-            layer + "attention", grad + grad_middle, cache["first_sum"], grads
-        )
-        grad_attended = _times(grad, cache["attended_scale"])
-        name = layer + "attention.output."
-        grad_context, grads[name + "weight"], grads[name + "bias"] = linear_backward(
-            grad_attended, cache["context"], params[name + "weight"]
-        )
-        query, key, value = cache["query"], cache["key"], cache["value"]
-        grad_context = split_heads(grad_context, self.config.num_heads)
-        grad_value = np.swapaxes(cache["thinned"], -1, -2) @ grad_context
-        grad_weights = _times(grad_context @ np.swapaxes(value, -1, -2), cache["weights_scale"])
-        grad_scores = softmax_backward(grad_weights, cache["weights"]) / query.shape[-1] ** 0.5
-        grad_query = grad_scores @ key
-        grad_key = np.swapaxes(grad_scores, -1, -2) @ query
-        grad_qkv = np.concatenate(
-            [merge_heads(part) for part in (grad_query, grad_key, grad_value)], axis=-1
-        )
-        name = layer + "attention.qkv."
-        grad_x, grads[name + "weight"], grads[name + "bias"] = linear_backward(
-            grad_qkv, cache["x"], params[name + "weight"]
-        )
-        return grad + grad_x
+        """Gradient of the layer's input; those of its parameters go into grads."""
+        name = f"layers.{i}."
+        attention_cache, feed_forward_cache = cache
 
-    def _norm(self, part, x):
-        gamma, beta = self.params[part + ".norm.gamma"], self.params[part + ".norm.beta"]
-        return layer_norm(x, gamma, beta, self.config.eps)
+        middle, slope, bent, scale, norm = feed_forward_cache
+        grad = self._norm_backward(name + "feed_forward", grad, norm, grads)
+        way = self._linear_backward(name + "feed_forward.output", _times(grad, scale), bent, grads)
+        way *= slope
+        grad += self._linear_backward(name + "feed_forward.inner", way, middle, grads)
 
-    def _norm_backward(self, part, grad, x, grads):
-        grad, grads[part + ".norm.gamma"], grads[part + ".norm.beta"] = layer_norm_backward(
-            grad, x, self.params[part + ".norm.gamma"], self.config.eps
+        x, attention, context, scale, norm = attention_cache
+        grad = self._norm_backward(name + "attention", grad, norm, grads)
+        way = self._linear_backward(name + "attention.output", _times(grad, scale), context, grads)
+        way = _kernels.attention_backward(way, attention)
+        grad += self._linear_backward(name + "attention.qkv", way, x, grads)
+        return grad
+
+    # The parts of a layer, with their parameters
+
+    def _linear(self, name, x):
+        return _kernels.linear(x, self.params[name + ".weight"], self.params[name + ".bias"])
+
+    def _linear_backward(self, name, grad, x, grads):
+        weight = self.params[name + ".weight"]
+        grad, grads[name + ".weight"], grads[name + ".bias"] = _kernels.linear_backward(
+            grad, x, weight
         )
         return grad
 
-    def _drop(self, x, rate, rng):
+    def _norm(self, name, x, keep):
+        gamma, beta = self.params[name + ".norm.gamma"], self.params[name + ".norm.beta"]
+        return _kernels.layer_norm(x, gamma, beta, self.config.eps, keep)
+
+    def _norm_backward(self, name, grad, cache, grads):
+        gamma = self.params[name + ".norm.gamma"]
+        grad, grads[name + ".norm.gamma"], grads[name + ".norm.beta"] = (
+            _kernels.layer_norm_backward(grad, cache, gamma)
+        )
+        return grad
+
+    def _drop(self, x, rng):
+        rate = self.config.dropout
         return (x, None) if rng is None or rate == 0 else dropout(x, rate, rng)
+
+    def _thin_weights(self, rng):
+        rate = self.config.attention_dropout
+        return None if rng is None or rate == 0 else lambda weights: dropout(weights, rate, rng)
 
     # On disk
 
@@ -607,12 +598,15 @@ class Encoder:
     @classmethod
     def load(cls, path):
         """The encoder that `save` wrote. Raises ValueError if the file is not one."""
-        with np.load(path, allow_pickle=False) as file:
-            if "config" not in file:
-                raise ValueError(f"Encoder.load: expected a file with a config, got {path}")
-            config = EncoderConfig(**json.loads(str(file["config"])))
-            params = {name: file[name] for name in file.files if name != "config"}
-        return cls(config, params)
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = dict(file)
+            config = EncoderConfig(**json.loads(str(arrays.pop("config"))))
+        except (zipfile.BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"Encoder.load: expected a file that Encoder.save wrote, got {path} ({error})"
+            ) from None
+        return cls(config, arrays)
 
 
 def _times(grad, scale):
