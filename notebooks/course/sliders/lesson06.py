@@ -40,7 +40,7 @@ def _words(text):
     return text if text.strip() else "(nothing typed)"
 
 
-@slider(text=Text("the soup was not bad at all", label="a sentence", max_length=200), lesson="06",
+@slider(text=Text("I expected a dull show but got a lovely one.", label="a sentence", max_length=200), lesson="06",
         given=lambda: {"model": weights.sentiment()})
 def read_a_sentence(text, model):
     """The classes that a trained classifier gives a sentence, and where its [CLS] looks."""
@@ -171,7 +171,7 @@ def calibration_picture(temperature, logits, true, labels):
                   title=f"Off by {error:.2f} on average", probabilities=probabilities)
 
 
-@slider(text=Text("The soup was good, but the service was not.", label="a sentence",
+@slider(text=Text("The hotel was not good but bad.", label="a sentence",
                   max_length=200),
         head=Range(0, 3, 1, label="head"), layer=Range(1, 2, 1, start=2, label="layer"),
         lesson="06", given=lambda: {"model": weights.sentiment()})
