@@ -8,6 +8,7 @@ import numpy as np
 from course.drawing import PALETTE, SERIES, bars, curves, heatmap, side_by_side, token_strip
 from course.explore import Choice, Range, Toggle, slider
 from course.texts import load_tokenizer
+from course.weights import sentiment
 from solutions.encoder import (
     Encoder,
     EncoderConfig,
@@ -101,7 +102,8 @@ def what_reaches_google(depth):
     for direction in ("bidirectional", "causal"):
         far = np.array([moved(w, direction == "causal")[depth, GOOGLE] for w in range(len(WORDS))])
         names = [f"{a} → {b}" for a, b in zip(WORDS, OTHERS, strict=True)]
-        pictures.append(bars(far, names, vmax=1.5, width=150, color=PALETTE[direction],
+        pictures.append(bars(far, names, vmax=1.5, width=150, fmt="{:.3g}",
+                             color=PALETTE[direction],
                              title=direction, alt=f"{direction}, after {depth} layers, Google "
                              "moves by " + ", ".join(
                                  f"{_said(v)} for {n}" for n, v in zip(names, far, strict=True))))
@@ -176,7 +178,7 @@ def words_alike(layers, residual):
     """The cosine between the vectors of any two words, after some layers."""
     x = _word_states(residual)[layers]
     unit = x / np.linalg.norm(x, axis=-1, keepdims=True)
-    return heatmap(unit @ unit.T, WORDS, WORDS, vmin=-1, vmax=1,
+    return heatmap(unit @ unit.T, WORDS, WORDS,
                    title=f"Cosine of two words: {likeness(x[None]):.2f} on average",
                    alt=f"Cosines between six words after {layers} layers, residuals "
                        f"{'on' if residual else 'off'}: {likeness(x[None]):.2f} on average between "
@@ -245,40 +247,29 @@ def where_parameters_are(width, layers):
 # --- One word through the layers ------------------------------------------------------------------
 
 
-@cache
-def reader():
-    """(encoder, what it is): the one trained on reviews where its file is there, else random."""
-    try:
-        from course.weights import sentiment
-
-        return sentiment().encoder, "trained on reviews"
-    except FileNotFoundError:
-        return random_encoder(), "random, not trained"
+READERS = {"trained on reviews": True, "random": False}
+TEXTS = {"very → not": ("The soup was very good.", "The soup was not good."),
+         "good → bad": ("The soup was good.", "The soup was bad."),
+         "soup → waiter": ("The soup was good.", "The waiter was good."),
+         "was → is": ("The soup was good.", "The soup is good.")}
 
 
-def cosine(a, b):
-    """Cosine of vectors along the last axis."""
-    return (a * b).sum(-1) / np.linalg.norm(a, axis=-1) / np.linalg.norm(b, axis=-1)
+def reader(trained=True):
+    """The encoder that lesson 06 trains to tell good reviews from bad ones, or a random one."""
+    return sentiment().encoder if trained else random_encoder(layers=2)
 
 
-TEXTS = {"not in place of very": ("The soup was very good.", "The soup was not good."),
-         "bad in place of good": ("The soup was very good.", "The soup was very bad."),
-         "waiter in place of soup": ("The soup was very good.", "The waiter was very good."),
-         "was in place of is": ("The soup was very good.", "The soup is very good.")}
-
-
-@slider(change=Choice(TEXTS, label="what changes"), lesson="04")
-def through_the_layers(change):
-    """How alike each token's vectors are in two texts that differ in one word, layer by layer."""
-    encoder, kind = reader()
-    one, other = (states_of(encoder, text) for text in change)
-    tokens = load_tokenizer().encode(change[0]).tokens
-    changed = load_tokenizer().encode(change[1]).tokens
+@slider(trained=Choice(READERS, start=False, label="encoder"),
+        change=Choice(TEXTS, label="what changes"), lesson="04")
+def through_the_layers(trained, change):
+    """How far apart each token's vectors are in two texts that differ in one word, by layer."""
+    one, other = (states_of(reader(trained), text) for text in change)
+    tokens, changed = (load_tokenizer().encode(text).tokens for text in change)
     names = [a if a == b else f"{a}/{b}" for a, b in zip(tokens, changed, strict=True)]
-    alike = cosine(one, other)  # (layers + 1, tokens)
-    rows = ["embeddings", *(f"layer {i}" for i in range(1, len(alike)))]
-    last = ", ".join(f"{n} {v:.2f}" for n, v in zip(names, alike[-1], strict=True))
-    return heatmap(alike, rows, names, vmin=-1, vmax=1, cell=64,
-                   alt=f"Cosine of each token's two vectors in “{change[0]}” and “{change[1]}”, by "
-                       f"layer; the encoder is {kind}. At the last layer: {last}.",
-                   title=f"“{change[0]}” against “{change[1]}” ({kind})")
+    apart = np.sqrt(np.square(one - other).mean(axis=-1))  # (layers + 1, tokens)
+    rows = ["embeddings", *(f"layer {i}" for i in range(1, len(apart)))]
+    kind = next(text for text, one in READERS.items() if one == trained)
+    last = ", ".join(f"{n} {_said(v)}" for n, v in zip(names, apart[-1], strict=True))
+    return heatmap(apart, rows, names, vmax=2.0, cell=64, title=f"{kind}: {' / '.join(change)}",
+                   alt=f"How far apart each token's two vectors are in “{change[0]}” and "
+                       f"“{change[1]}”, by layer; encoder: {kind}. At the last layer: {last}.")
