@@ -2,9 +2,9 @@
 
 Lesson 05. One step of training:
 
-    loss, grads = model.loss_and_grads(batch)     how wrong, and which way is worse
-    grads = clip_by_global_norm(grads)            no step longer than agreed
-    optimizer.step(grads, lr * warmup_linear(..)) a little the other way
+    loss, grads, labels = model.loss_and_grads(batch, rng)    how wrong, and which way is worse
+    grads, norm = clip_by_global_norm(grads, 1.0)             no step longer than agreed
+    optimizer.step(grads, lr * warmup_linear(...))            a little the other way
 
 The recipe is BERT's: AdamW with betas .9 and .999 and eps 1e-6, weight decay .01 but not on
 LayerNorm and biases, gradients clipped to a global norm of 1, warm-up then linear decay.
@@ -25,19 +25,26 @@ from solutions._checks import checked
 def _cross_entropy_input(logits, labels, ignore_index=-100):
     _checks.floats("cross_entropy: logits", logits)
     if logits.ndim == 0 or logits.shape[-1] == 0:
-        raise ValueError(f"cross_entropy: logits: expected (..., classes), "
-                         f"got {_checks.describe(logits)}")
+        raise ValueError(
+            f"cross_entropy: logits: expected (..., classes), got {_checks.describe(logits)}"
+        )
     if not isinstance(labels, np.ndarray) or not np.issubdtype(labels.dtype, np.integer):
-        raise ValueError(f"cross_entropy: labels: expected a NumPy array of integers, "
-                         f"got {_checks.describe(labels)}")
+        raise ValueError(
+            f"cross_entropy: labels: expected a NumPy array of integers, "
+            f"got {_checks.describe(labels)}"
+        )
     if labels.shape != logits.shape[:-1]:
-        raise ValueError(f"cross_entropy: labels: expected shape {logits.shape[:-1]}, one label "
-                         f"for each row of logits, got {_checks.describe(labels)}")
+        raise ValueError(
+            f"cross_entropy: labels: expected shape {logits.shape[:-1]}, one label "
+            f"for each row of logits, got {_checks.describe(labels)}"
+        )
     counted = labels[labels != ignore_index]
     if counted.size and (counted.min() < 0 or counted.max() >= logits.shape[-1]):
         wrong = counted[(counted < 0) | (counted >= logits.shape[-1])][0]
-        raise ValueError(f"cross_entropy: labels: expected 0 to {logits.shape[-1] - 1}, or "
-                         f"{ignore_index} to ignore, got {wrong}")
+        raise ValueError(
+            f"cross_entropy: labels: expected 0 to {logits.shape[-1] - 1}, or "
+            f"{ignore_index} to ignore, got {wrong}"
+        )
 
 
 @checked(_cross_entropy_input)
@@ -68,8 +75,10 @@ def _binary_input(logits, labels):
     _checks.floats("binary_cross_entropy: logits", logits)
     labels = np.asarray(labels)
     if labels.shape != logits.shape or not np.isin(labels, (0, 1)).all():
-        raise ValueError(f"binary_cross_entropy: labels: expected 0 or 1 for each of the logits "
-                         f"{logits.shape}, got {_checks.describe(labels)}")
+        raise ValueError(
+            f"binary_cross_entropy: labels: expected 0 or 1 for each of the logits "
+            f"{logits.shape}, got {_checks.describe(labels)}"
+        )
 
 
 @checked(_binary_input)
@@ -131,71 +140,155 @@ def decays(name):
     return not name.endswith((".gamma", ".beta", "bias"))
 
 
-class AdamW:
-    """Adam with decoupled weight decay; changes the parameters in place.
+def adamw_step(param, grad, first, second, step, lr, decay=0.01):
+    """One AdamW update: the new parameter, and the new running means of gradient and square.
 
-    params: {name: array}. Each step moves a parameter by lr times m / (sqrt(v) + eps), where m and
-    v are running means of its gradient and of its square, corrected for their start at 0; and, by
-    itself, by lr * weight_decay times the parameter, unless `decays(name)` is False.
+    first, second: running means before this step, 0 before step 1. step: counted from 1.
+    BERT's constants: 0.9 for the first mean, 0.999 for the second, eps 1e-6.
+
+    The means start at 0, so early ones are too small; they are divided by the share of the true
+    mean that they have by now. Decay is decoupled: it pulls the parameter itself toward 0, and does
+    not go through the means.
 
     Kingma and Ba, 2015, https://arxiv.org/abs/1412.6980; Loshchilov and Hutter, 2019.
     """
+    first = 0.9 * first + 0.1 * grad
+    second = 0.999 * second + 0.001 * grad**2
+    first_fair = first / (1 - 0.9**step)
+    second_fair = second / (1 - 0.999**step)
+    move = first_fair / (np.sqrt(second_fair) + 1e-6) + decay * param
+    return param - lr * move, first, second
 
-    def __init__(self, params, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.01):
+
+class AdamW:
+    """`adamw_step` for all parameters of a model, in place.
+
+    params: {name: array}; the arrays themselves change, which is what an optimizer is for.
+    Parameters for which `decays(name)` is False do not decay. lr_scale: a function from a name to a
+    factor of the learning rate, such as 0.1 for the encoder under a new head; all 1 if None.
+    """
+
+    _BLOCK = 2**15  # numbers; what one update touches stays in the cache
+
+    def __init__(self, params, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.01, lr_scale=None):
+        for name, array in params.items():
+            _checks.floats(f"AdamW: {name}", array)
+            if not array.flags.c_contiguous:
+                raise ValueError(f"AdamW: {name}: expected a contiguous array, got a view")
+        for which, beta in zip(("first", "second"), betas, strict=True):
+            _checks.fraction(f"AdamW: {which} beta", beta)
+        _checks.positive("AdamW: eps", eps)
+        _checks.fraction("AdamW: weight_decay", weight_decay)
         self.params, self.betas, self.eps, self.weight_decay = params, betas, eps, weight_decay
+        self.lr_scale = lr_scale
         self.first = {name: np.zeros_like(array) for name, array in params.items()}
         self.second = {name: np.zeros_like(array) for name, array in params.items()}
         self.steps = 0
 
     def step(self, grads, lr):
         """One update. grads: {name: gradient}; a parameter without one stays as it is."""
-        self.steps += 1
-        b1, b2 = self.betas
-        rate = lr * (1 - b2**self.steps) ** 0.5 / (1 - b1**self.steps)
-        eps = self.eps * (1 - b2**self.steps) ** 0.5
         for name, grad in grads.items():
-            param, m, v = self.params[name], self.first[name], self.second[name]
-            m *= b1
-            m += (1 - b1) * grad
-            v *= b2
-            v += (1 - b2) * (grad * grad)
-            if self.weight_decay and decays(name):
-                param *= 1 - lr * self.weight_decay
-            move = np.sqrt(v)
-            move += eps
-            np.divide(m, move, out=move)
-            move *= rate
-            param -= move
+            if name not in self.params:
+                raise ValueError(f"AdamW: grads: expected the names of params, got {name!r}")
+            _checks.floats(f"AdamW: gradient of {name}", grad, shape=self.params[name].shape)
+        self.steps += 1
+        for name, grad in grads.items():
+            rate = lr if self.lr_scale is None else lr * self.lr_scale(name)
+            decay = self.weight_decay if decays(name) else 0
+            arrays = (self.params[name], grad, self.first[name], self.second[name])
+            flat = [array.reshape(-1) for array in arrays]
+            for start in range(0, grad.size, self._BLOCK):
+                self._update(*(array[start : start + self._BLOCK] for array in flat), rate, decay)
+
+    def _update(self, param, grad, first, second, lr, decay):
+        """`adamw_step` in place, with both corrections moved into rate and eps."""
+        (beta1, beta2), root = self.betas, (1 - self.betas[1] ** self.steps) ** 0.5
+        scratch = grad - first
+        scratch *= 1 - beta1
+        first += scratch
+        np.square(grad, out=scratch)
+        scratch -= second
+        scratch *= 1 - beta2
+        second += scratch
+        np.sqrt(second, out=scratch)
+        scratch += self.eps * root
+        np.divide(first, scratch, out=scratch)
+        scratch *= lr * root / (1 - beta1**self.steps)
+        if decay:
+            param *= 1 - lr * decay
+        param -= scratch
+
+    def state(self):
+        """{name: array} of all that the next step depends on, apart from the parameters."""
+        arrays = {"steps": np.array(self.steps)}
+        for name in self.params:
+            arrays[f"first.{name}"] = self.first[name].copy()
+            arrays[f"second.{name}"] = self.second[name].copy()
+        return arrays
+
+    def restore(self, state):
+        """Go on from where `state` was taken."""
+        if state.keys() != self.state().keys():
+            raise ValueError("AdamW.restore: expected a state of the same parameters, got another")
+        for kind in ("first", "second"):
+            for name, array in getattr(self, kind).items():
+                _checks.floats(
+                    f"AdamW.restore: {kind}.{name}", state[f"{kind}.{name}"], None, array.shape
+                )
+        for kind in ("first", "second"):
+            for name, array in getattr(self, kind).items():
+                array[...] = state[f"{kind}.{name}"]
+        self.steps = int(state["steps"])
 
 
 # --- The loop -------------------------------------------------------------------------------------
+
+
+def mean_loss(losses, weights):
+    """Mean loss over labels, of batches that have different numbers of them; 0.0 without labels.
+
+    A batch's loss is already a mean, over its own labels. The mean of such means would count the
+    labels of a small batch for more.
+    """
+    total = sum(weights)
+    return sum(l * w for l, w in zip(losses, weights, strict=True)) / total if total else 0.0
 
 
 @dataclasses.dataclass
 class History:
     """What a run of `fit` did.
 
-    steps, losses: of every step. dev_steps, dev_scores: of every look at the dev split.
-    best_step, best_score: the parameters that were kept. stopped: "" or why it ended early.
+    steps, losses, weights: of every step; its weight is how many labels it saw. dev_steps,
+    dev_scores: of every look at the dev split. best_step, best_score: of the parameters that were
+    kept. stopped: "" or why it ended early.
     """
 
     steps: list = dataclasses.field(default_factory=list)
     losses: list = dataclasses.field(default_factory=list)
+    weights: list = dataclasses.field(default_factory=list)
     dev_steps: list = dataclasses.field(default_factory=list)
     dev_scores: list = dataclasses.field(default_factory=list)
     best_step: int = 0
     best_score: float = float("-inf")
     stopped: str = ""
 
+    def mean_loss(self, last=None):
+        """Mean loss over the labels of the `last` steps; of all if None."""
+        start = 0 if last is None else max(0, len(self.losses) - last)
+        return mean_loss(self.losses[start:], self.weights[start:])
+
 
 def batches(examples, batch_size, rng):
-    """Lists of examples in random order, those of like length together, to save on padding."""
+    """Lists of examples in random order, those of like length together, to save on padding.
+
+    Every example comes once. Pools of 16 batches, drawn at random, are sorted by length and cut.
+    """
     order = rng.permutation(len(examples))
-    chunk = batch_size * 16
+    pool = batch_size * 16
     groups = []
-    for first in range(0, len(order), chunk):
-        part = sorted(order[first:first + chunk], key=lambda i: _length(examples[i]))
-        groups += [part[i:i + batch_size] for i in range(0, len(part), batch_size)]
+    for first in range(0, len(order), pool):
+        part = sorted(order[first : first + pool], key=lambda i: _length(examples[i]))
+        groups += [part[i : i + batch_size] for i in range(0, len(part), batch_size)]
     return [[examples[i] for i in groups[g]] for g in rng.permutation(len(groups))]
 
 
@@ -203,8 +296,24 @@ def _length(example):
     return len(example) if hasattr(example, "__len__") else 0
 
 
-def fit(model, train, dev=None, *, epochs=None, steps=None, batch_size=32, lr=1e-3, warmup=0.1,
-        clip=1.0, weight_decay=0.01, seed=0, watch=None, dev_every=None):
+def fit(
+    model,
+    train,
+    dev=None,
+    *,
+    epochs=None,
+    steps=None,
+    batch_size=32,
+    lr=1e-3,
+    warmup=0.1,
+    clip=1.0,
+    weight_decay=0.01,
+    lr_scale=None,
+    seed=0,
+    score=None,
+    watch=None,
+    dev_every=None,
+):
     """Train a model and keep its best parameters on the dev split; returns a History.
 
     model has
@@ -212,57 +321,89 @@ def fit(model, train, dev=None, *, epochs=None, steps=None, batch_size=32, lr=1e
         loss_and_grads(batch, rng)              mean loss, {name: gradient}, how many labels
         evaluate(dev)                           a score, higher is better (only if dev is given)
     train, dev: lists of whatever the model takes; a batch is a list of train's entries.
-    epochs or steps: how long, one of the two. warmup: share of the steps. dev_every: look at dev
-    every so many steps; once an epoch if None.
+    epochs or steps: how long, one of the two. warmup: share of the steps, at least one step. Then
+    the rate falls in a line; at the last step it is 0. clip: greatest global norm of the gradients,
+    None for any. lr_scale: see AdamW. score: a function of (model, dev) in the place of evaluate.
+    dev_every: look at dev every so many steps, and at the end; once an epoch if None.
     watch: an object with start(total), step(step, loss, lr), dev(step, score), end(reason).
 
-    KeyboardInterrupt ends the run cleanly. The same seed gives the same numbers.
+    KeyboardInterrupt ends the run cleanly, and so does a loss that is no longer a number; in both
+    cases, too, the best parameters so far are kept. The same seed gives the same numbers.
     """
-    if (epochs is None) == (steps is None):
-        raise ValueError(f"fit: expected epochs or steps, one of them, "
-                         f"got epochs={epochs} and steps={steps}")
-    if not train:
-        raise ValueError("fit: train: expected at least one example, got none")
-    _checks.whole("fit: batch_size", batch_size, 1)
+    _fit_input(train, dev, epochs, steps, batch_size, lr, warmup, clip, dev_every)
     per_epoch = -(-len(train) // batch_size)
     total = epochs * per_epoch if steps is None else steps
-    _checks.whole("fit: steps", total, 1)
-    rng = np.random.default_rng(seed)
-    optimizer = AdamW(model.params, weight_decay=weight_decay)
-    history, best, step = History(), None, 0
-    warm = round(warmup * total)
+    warm = max(1, round(warmup * total))
     dev_every = dev_every or per_epoch
+    look = score or (lambda model, dev: model.evaluate(dev))
+    rng = np.random.default_rng(seed)
+    optimizer = AdamW(model.params, weight_decay=weight_decay, lr_scale=lr_scale)
+    history, best = History(), None
     if watch:
         watch.start(total)
     try:
-        while step < total:
-            for batch in batches(train, batch_size, rng):
-                step += 1
-                loss, grads, _ = model.loss_and_grads(batch, rng)
-                rate = lr * warmup_linear(step, warm, total)
-                if clip:
-                    grads, _ = clip_by_global_norm(grads, clip)
-                optimizer.step(grads, rate)
-                history.steps.append(step)
-                history.losses.append(loss)
+        for step, batch in enumerate(_rounds(train, batch_size, rng, total), start=1):
+            loss, grads, weight = model.loss_and_grads(batch, rng)
+            rate = lr * warmup_linear(step, warm, total)
+            history.steps.append(step)
+            history.losses.append(loss)
+            history.weights.append(weight)
+            if watch:
+                watch.step(step, loss, rate)
+            if not np.isfinite(loss):
+                history.stopped = f"diverged at step {step} of {total}: the loss is {loss}"
+                break
+            if clip is not None:
+                grads, _ = clip_by_global_norm(grads, clip)
+            optimizer.step(grads, rate)
+            if dev is not None and (step % dev_every == 0 or step == total):
+                result = float(look(model, dev))
+                history.dev_steps.append(step)
+                history.dev_scores.append(result)
+                if result > history.best_score:
+                    history.best_step, history.best_score = step, result
+                    best = {name: array.copy() for name, array in model.params.items()}
                 if watch:
-                    watch.step(step, loss, rate)
-                if dev is not None and (step % dev_every == 0 or step == total):
-                    score = model.evaluate(dev)
-                    history.dev_steps.append(step)
-                    history.dev_scores.append(score)
-                    if score > history.best_score:
-                        history.best_step, history.best_score = step, score
-                        best = {name: array.copy() for name, array in model.params.items()}
-                    if watch:
-                        watch.dev(step, score)
-                if step == total:
-                    break
+                    watch.dev(step, result)
     except KeyboardInterrupt:
-        history.stopped = f"interrupted at step {step} of {total}"
+        history.stopped = f"interrupted at step {len(history.steps)} of {total}"
     if best is not None:
         for name, array in best.items():
             model.params[name][...] = array
     if watch:
         watch.end(history.stopped)
     return history
+
+
+def _rounds(train, batch_size, rng, total):
+    """`total` batches: all of train in a random order, then again in another."""
+    done = 0
+    while True:
+        for batch in batches(train, batch_size, rng):
+            if done == total:
+                return
+            yield batch
+            done += 1
+
+
+def _fit_input(train, dev, epochs, steps, batch_size, lr, warmup, clip, dev_every):
+    if (epochs is None) == (steps is None):
+        raise ValueError(
+            f"fit: expected epochs or steps, one of them, got epochs={epochs} and steps={steps}"
+        )
+    if len(train) == 0:
+        raise ValueError("fit: train: expected at least one example, got none")
+    if dev is not None and len(dev) == 0:
+        raise ValueError("fit: dev: expected at least one example, or None, got none")
+    _checks.whole("fit: batch_size", batch_size, 1)
+    if steps is None:
+        _checks.whole("fit: epochs", epochs, 1)
+    else:
+        _checks.whole("fit: steps", steps, 1)
+    _checks.positive("fit: lr", lr)
+    if warmup != 1:
+        _checks.fraction("fit: warmup", warmup)
+    if clip is not None:
+        _checks.positive("fit: clip", clip)
+    if dev_every is not None:
+        _checks.whole("fit: dev_every", dev_every, 1)
