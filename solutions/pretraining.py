@@ -146,17 +146,30 @@ class MaskedWordModel:
         """Minus the mean loss over hidden tokens: higher is better. The same tokens each time."""
         return -self.score(encodings)["loss"]
 
-    def score(self, encodings, seed=0, batch_size=64):
+    def score(self, encodings, seed=0):
         """{"loss", "accuracy", "count"} over the tokens that `seed` hides."""
+        logs, labels, guesses = self.guesses(encodings, seed)
+        if len(labels) == 0:
+            return {"loss": 0.0, "accuracy": 0.0, "count": 0}
+        return {
+            "loss": float(-logs.mean()),
+            "accuracy": float((guesses == labels).mean()),
+            "count": len(labels),
+        }
+
+    def guesses(self, encodings, seed=0, batch_size=64):
+        """For every token that `seed` hides: the log of its probability, its id, the best guess."""
         rng = np.random.default_rng(seed)
-        loss, right, count = 0.0, 0, 0
+        parts = [(np.zeros(0), np.zeros(0, int), np.zeros(0, int))]
         for first in range(0, len(encodings), batch_size):
             batch, places, labels = self._hide(encodings[first : first + batch_size], rng)
             logits, _ = self._head(self.encoder(**batch)[places])
-            loss += cross_entropy(logits, labels)[0] * len(labels)
-            right += int((logits.argmax(axis=-1) == labels).sum())
-            count += len(labels)
-        return {"loss": loss / max(count, 1), "accuracy": right / max(count, 1), "count": count}
+            highest = logits.max(axis=-1, initial=-np.inf)
+            total = highest + np.log(np.exp(logits - highest[:, None]).sum(axis=-1))
+            logs = logits[np.arange(len(labels)), labels] - total
+            parts.append((logs, labels, logits.argmax(axis=-1)))
+        logs, labels, guesses = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return logs, labels, guesses
 
     # Use
 
@@ -179,7 +192,7 @@ class MaskedWordModel:
         probabilities = softmax(logits)
         best = np.argsort(-probabilities, axis=-1, kind="stable")[:, :top_k]
         return [
-            [(self.tokenizer.tokens[i], float(row[i])) for i in ids]
+            [(self.tokenizer.tokens[i], float(row[i])) for i in ids if row[i] > 0]
             for row, ids in zip(probabilities, best, strict=True)
         ]
 
