@@ -101,6 +101,10 @@ register(
                 lambda x, gamma, beta, eps=1e-12: _normed(x, gamma, beta, eps, root=False),
                 "You divide by the variance. Its square root, the standard deviation, is what "
                 "brings the scale to 1."),
+        Mistake("only_normalized",
+                lambda x, gamma, beta, eps=1e-12: _normed(x, 1.0, 0.0, 0.0),
+                "Normalized along the right axis; three arguments are not used yet. eps goes under "
+                "the root, gamma multiplies the result, beta is added."),
         Mistake("no_gamma_beta",
                 lambda x, gamma, beta, eps=1e-12: _normed(x, 1.0, 0.0, eps),
                 "Normalized, but gamma and beta are not used: multiply by gamma, then add beta."),
