@@ -158,7 +158,7 @@ def card(width, height, parts, alt, title="", **facts):
 
 
 def _number(value, fmt):
-    return "−" + fmt.format(-value) if value < 0 else fmt.format(value)
+    return fmt.format(value).replace("-", "−")
 
 
 def heatmap(matrix, rows=None, columns=None, *, title="", row_title="", column_title="", vmin=0.0,
@@ -178,7 +178,7 @@ def heatmap(matrix, rows=None, columns=None, *, title="", row_title="", column_t
     longest = max([len(_number(v, fmt)) for v in matrix.ravel() if np.isfinite(v)] + [1])
     numbers = fmt and n * m <= 400
     cell = cell or (max(22.0, longest * 7.2 + 8) if numbers else max(6.0, min(22.0, 460 / m)))
-    tall = max(cell * 0.62, 22.0) if numbers else cell
+    tall = min(max(cell * 0.62, 22.0), 34.0) if numbers else cell
     every_row, every_column = max(1, int(14 // tall) + 1 if tall < 14 else 1), 1
     if cell < 12:
         every_column = int(np.ceil(14 / cell))

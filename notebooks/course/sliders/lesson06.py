@@ -65,8 +65,7 @@ def random_classifier(seed):
     config = EncoderConfig(vocab_size=len(tokenizer), d_model=32, num_layers=1, num_heads=2,
                            d_ff=64, max_length=32)
     # weights ten times BERT's starting size, so that the noise can be seen
-    params = {name: array * (10 if name.endswith("weight") or "embeddings" in name
-                             and "norm" not in name else 1)
+    params = {name: array * (1 if name.endswith(("gamma", "beta", "bias")) else 10)
               for name, array in init_params(config, seed).items()}
     model = TextClassifier(Encoder(config, params), tokenizer, LABELS, seed=seed)
     model.params["head.weight"] *= 10
