@@ -25,6 +25,7 @@ from solutions._checks import checked, describe
 from solutions.attention import softmax
 from solutions.embeddings import Encoding, pad_batch
 from solutions.encoder import Encoder, EncoderConfig, dropout, linear, linear_backward
+from solutions.question_answering import windows
 from solutions.training import cross_entropy
 
 LABELS = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")
@@ -527,10 +528,10 @@ class TokenClassifier:
 
         With an rng dropout is on.
         """
-        windows = [(e, *span) for e in examples for span in self._spans(len(e.encoding))]
-        batch = self._batch([(e.encoding, first, stop) for e, first, stop in windows])
+        parts = [(e, *span) for e in examples for span in self._spans(len(e.encoding))]
+        batch = self._batch([(e.encoding, first, stop) for e, first, stop in parts])
         targets = np.full(batch["input_ids"].shape, IGNORED)
-        for row, (example, first, stop) in enumerate(windows):
+        for row, (example, first, stop) in enumerate(parts):
             targets[row, 1 : 1 + stop - first] = example.targets[first:stop]
         hidden, cache = self.encoder.forward(**batch, rng=rng, keep=True)
         read, scale = hidden, None
@@ -618,28 +619,24 @@ class TokenClassifier:
 
     def _spans(self, num_tokens):
         room = self.encoder.config.max_length - 2  # [CLS] and [SEP] take two
-        if num_tokens <= room:
-            return [(0, num_tokens)]
-        step = room - room // 2
-        firsts = range(0, num_tokens - room + step, step)
-        return [(first, min(first + room, num_tokens)) for first in firsts]
+        return windows(num_tokens, room, room // 2) or [(0, 0)]
 
-    def _batch(self, windows):
+    def _batch(self, parts):
         combine = self.tokenizer.combine
         pad_id = self.tokenizer.pad_id or 0
-        return pad_batch([combine(e[first:stop]) for e, first, stop in windows], pad_id=pad_id)
+        return pad_batch([combine(e[first:stop]) for e, first, stop in parts], pad_id=pad_id)
 
     def _probabilities(self, encodings, batch_size=32):
         """For each encoding its (tokens, labels); like lengths are computed together."""
-        windows = [
+        parts = [
             (number, first, stop)
             for number, encoding in enumerate(encodings)
             for first, stop in self._spans(len(encoding))
         ]
-        windows.sort(key=lambda window: window[2] - window[1])
+        parts.sort(key=lambda part: part[2] - part[1])
         rows, spans = [[] for _ in encodings], [[] for _ in encodings]
-        for at in range(0, len(windows), batch_size):
-            some = windows[at : at + batch_size]
+        for at in range(0, len(parts), batch_size):
+            some = parts[at : at + batch_size]
             batch = self._batch([(encodings[number], first, stop) for number, first, stop in some])
             every = token_probabilities(
                 self.encoder(**batch), self.params["head.weight"], self.params["head.bias"]
