@@ -92,7 +92,7 @@ def ink_on(color):
     levels = np.array([int(color[i:i + 2], 16) for i in (1, 3, 5)]) / 255
     linear = np.where(levels <= 0.04045, levels / 12.92, ((levels + 0.055) / 1.055) ** 2.4)
     luminance = linear @ [0.2126, 0.7152, 0.0722]
-    return INK if (luminance + 0.05) / 0.065 > 1.05 / (luminance + 0.05) else "#ffffff"
+    return "#000000" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "#ffffff"
 
 
 def visible(text):

@@ -9,7 +9,7 @@ from pathlib import Path
 import solutions
 from course.exercises._report import notice
 
-NEEDED = {"numpy": (2, 3), "jupyterlab": (4, 5), "ipywidgets": (8, 1)}
+NEEDED = {"numpy": (2, 3), "jupyterlab": (4, 5), "ipywidgets": (8, 1), "anywidget": (0, 9)}
 ROOT = Path(__file__).resolve().parents[2]
 INSTALL = "pip install -r requirements.txt"
 

@@ -40,8 +40,9 @@ def _words(text):
     return text if text.strip() else "(nothing typed)"
 
 
-@slider(text=Text("I expected a dull show but got a lovely one.", label="a sentence", max_length=200), lesson="06",
-        given=lambda: {"model": weights.sentiment()})
+@slider(text=Text("I expected a dull show but got a lovely one.", label="a sentence",
+                  max_length=200),
+        lesson="06", given=lambda: {"model": weights.sentiment()})
 def read_a_sentence(text, model):
     """The classes that a trained classifier gives a sentence, and where its [CLS] looks."""
     text = _words(text)
