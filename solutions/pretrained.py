@@ -432,7 +432,7 @@ def load_pretrained(name_or_folder=DEFAULT):
     folder = Path(name_or_folder).expanduser()
     if not folder.is_dir():
         name = str(name_or_folder)
-        if not re.fullmatch(r"[\w.-]+/[\w.-]+|[\w-][\w.-]*", name):
+        if not re.fullmatch(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", name):
             raise ValueError(f"load_pretrained: expected a folder that exists, got {name!r}")
         folder = fetch(name)
     return _load_folder(folder)
@@ -513,7 +513,7 @@ def fetch(name=DEFAULT):
 
 
 def _remove_leftovers(place):
-    """Parts of downloads that were broken off more than a day ago, or by a process now gone."""
+    """Parts of downloads at which nobody has written for ten minutes."""
     for left in place.parent.glob(f".{place.name}.part-*"):
         with contextlib.suppress(OSError):
             if time.time() - max(p.stat().st_mtime for p in (left, *left.rglob("*"))) > 600:

