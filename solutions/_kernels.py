@@ -217,16 +217,19 @@ def attention_backward(grad_context, cache):
 def sum_by_id(ids, rows, count):
     """(count, d): in row i the sum of all `rows` whose id is i; np.add.at, several times faster.
 
-    Sorted by id, rows of one id stand together. Each row takes in the row 1 after it, then that 2
-    after it, 4 after it, ... as long as it has the same id: the first of each id ends up with all.
+    Sorted by id, rows of one id stand together, numbered from 0. In each group every second row
+    takes in its neighbor; then every fourth one the row two further on; until the first has all.
     """
     order = np.argsort(ids, kind="stable")
-    ids, rows = ids[order], rows[order]
-    step = 1
-    while len(same := np.flatnonzero(ids[step:] == ids[:-step])):
-        rows[same] += rows[same + step]
-        step *= 2
+    ids, rows = ids[order], rows.take(order, axis=0)
     first = np.flatnonzero(np.diff(ids, prepend=-1))
+    sizes = np.diff(first, append=len(ids))
+    number = np.arange(len(ids)) - np.repeat(first, sizes)
+    step, largest = 1, sizes.max()
+    while step < largest:
+        taken = np.flatnonzero(number % (2 * step) == step)
+        rows[taken - step] += rows[taken]
+        step *= 2
     table = np.zeros((count, rows.shape[1]), rows.dtype)
     table[ids[first]] = rows[first]
     return table

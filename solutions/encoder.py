@@ -474,7 +474,7 @@ class Encoder:
 
     def _embed(self, input_ids, token_type_ids, rng, keep):
         params, (batch, length) = self.params, input_ids.shape
-        total = params["embeddings.token"][input_ids]
+        total = params["embeddings.token"].take(input_ids, axis=0)
         if token_type_ids is None:
             total += params["embeddings.segment"][0]
         else:
@@ -493,9 +493,8 @@ class Encoder:
         grads["embeddings.token"] = _kernels.sum_by_id(input_ids.ravel(), grad, config.vocab_size)
         if token_type_ids is None:
             token_type_ids = np.zeros_like(input_ids)
-        grads["embeddings.segment"] = _kernels.sum_by_id(
-            token_type_ids.ravel(), grad, config.num_segments
-        )
+        one_hot = token_type_ids.ravel() == np.arange(config.num_segments)[:, None]
+        grads["embeddings.segment"] = one_hot.astype(grad.dtype) @ grad
         if config.positions:
             by_position = _kernels.column_sums(grad.reshape(batch, -1)).reshape(length, -1)
             unused = config.max_length - length
