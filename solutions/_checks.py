@@ -66,7 +66,7 @@ def floats(name, array, ndim=None, shape=None):
     A size in `shape` may be None or a word such as "length": any size fits, and the word is shown.
     """
     numbers = isinstance(array, (np.ndarray, np.floating))
-    if not numbers or not np.issubdtype(array.dtype, np.floating):
+    if not numbers or array.dtype.kind != "f":
         raise ValueError(f"{name}: expected a NumPy array of floats, got {describe(array)}")
     if ndim is not None and array.ndim != ndim:
         axes = "1 axis" if ndim == 1 else f"{ndim} axes"
@@ -79,7 +79,7 @@ def floats(name, array, ndim=None, shape=None):
 
 def ids(name, array, upper, shape=None):
     """Raise unless `array` holds integers from 0 to `upper` - 1; of `shape`."""
-    if not isinstance(array, np.ndarray) or not np.issubdtype(array.dtype, np.integer):
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "iu":
         raise ValueError(f"{name}: expected a NumPy array of integers, got {describe(array)}")
     if shape is not None and not _fits(array.shape, shape):
         raise ValueError(
@@ -108,9 +108,7 @@ def mask(name, array, shape):
 
 def real_tokens(name, array, shape=("batch", "length")):
     """Raise unless `array` marks real tokens: Boolean, or integers 0 and 1; of `shape`."""
-    numbers = isinstance(array, np.ndarray) and (
-        array.dtype == np.bool_ or np.issubdtype(array.dtype, np.integer)
-    )
+    numbers = isinstance(array, np.ndarray) and (array.dtype.kind in "biu")
     if not numbers:
         raise ValueError(
             f"{name}: expected Booleans or the integers 0 and 1 (1 = a real token), "

@@ -222,11 +222,12 @@ def sum_by_id(ids, rows, count):
     """
     order = np.argsort(ids, kind="stable")
     ids, rows = ids[order], rows.take(order, axis=0)
-    first = np.flatnonzero(np.diff(ids, prepend=-1))
-    sizes = np.diff(first, append=len(ids))
-    number = np.arange(len(ids)) - np.repeat(first, sizes)
-    step, largest = 1, sizes.max()
-    while step < largest:
+    starts = np.ones(len(ids), dtype=bool)
+    np.not_equal(ids[1:], ids[:-1], out=starts[1:])
+    first = np.flatnonzero(starts)
+    number = np.arange(len(ids)) - first[np.cumsum(starts) - 1]
+    step, last = 1, number.max()
+    while step <= last:
         taken = np.flatnonzero(number % (2 * step) == step)
         rows[taken - step] += rows[taken]
         step *= 2

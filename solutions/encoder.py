@@ -496,9 +496,9 @@ class Encoder:
         one_hot = token_type_ids.ravel() == np.arange(config.num_segments)[:, None]
         grads["embeddings.segment"] = one_hot.astype(grad.dtype) @ grad
         if config.positions:
-            by_position = _kernels.column_sums(grad.reshape(batch, -1)).reshape(length, -1)
-            unused = config.max_length - length
-            grads["embeddings.position"] = np.pad(by_position, ((0, unused), (0, 0)))
+            by_position = np.zeros_like(self.params["embeddings.position"])
+            by_position[:length] = _kernels.column_sums(grad.reshape(batch, -1)).reshape(length, -1)
+            grads["embeddings.position"] = by_position
 
     # Layers
 
