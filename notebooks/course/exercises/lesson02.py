@@ -63,6 +63,8 @@ register(
         Mistake("only_output", lambda *args, **kw: self_attention(*args, **kw)[0],
                 "You return the output alone. Return two things, (output, weights), as "
                 "scaled_dot_product_attention does."),
+        Mistake("weights_first", lambda *args, **kw: self_attention(*args, **kw)[::-1],
+                "Both are right, in the other order: first the output, then the weights."),
         Mistake("unprojected",
                 lambda x, w_query, w_key, w_value, mask=None: _attend(x, x, x, mask),
                 "You pass x itself as query, key and value: the three matrices are not used. "
@@ -96,6 +98,11 @@ register(
                     x @ w_query, x @ w_key, x @ w_value, mask, scale=x.shape[-1]),
                 "The scores are divided by the root of x's width. Divide by the root of the "
                 "query's width, which is what the dot product runs over."),
+        Mistake("unscaled",
+                lambda x, w_query, w_key, w_value, mask=None: _attend(
+                    x @ w_query, x @ w_key, x @ w_value, mask, scale=1),
+                "The scores are not divided by the root of the query's width. "
+                "scaled_dot_product_attention does it for you."),
         Mistake("mask_ignored",
                 lambda x, w_query, w_key, w_value, mask=None: _attend(x @ w_query, x @ w_key,
                                                                       x @ w_value),
@@ -189,6 +196,10 @@ register(
         Mistake("heads_first",
                 lambda x, num_heads: attention.split_heads(x, num_heads).transpose(1, 0, 2, 3),
                 "Your axes are (heads, batch, length, width). The batch stays in front."),
+        Mistake("float_width", lambda x, num_heads: x.reshape(*x.shape[:2], num_heads,
+                                                              x.shape[2] / num_heads),
+                "`/` makes a float, and a shape takes whole numbers: the width of a head is "
+                "d // num_heads."),
         Mistake("heads_is_width",
                 lambda x, num_heads: attention.split_heads(x, x.shape[-1] // num_heads),
                 "You made heads of width num_heads. num_heads is how many there are; the width is "
@@ -293,7 +304,8 @@ def _heads(x, params, num_heads, mask=None, *, wrong=""):
     def project(part, vectors):
         weight = params[part + ".weight"]
         result = vectors @ (weight.T if wrong == "turned" else weight)
-        return result if wrong == "no_bias" else result + params[part + ".bias"]
+        left_out = wrong == "no_bias" or (wrong == "no_output_bias" and part == "output")
+        return result if left_out else result + params[part + ".bias"]
 
     split = _split_reshape if wrong == "reshape_split" else split_heads
     merge = _merge_reshape if wrong == "reshape_merge" else merge_heads
@@ -303,11 +315,15 @@ def _heads(x, params, num_heads, mask=None, *, wrong=""):
         query, key, value = (split_heads(x, num_heads) for _ in range(3))
     else:
         query, key, value = (split(part, num_heads) for part in (query, key, value))
+    if wrong == "roles_swapped":
+        query, key = key, query
+    if wrong == "keys_for_values":
+        value = key
     scale = {"by_model": x.shape[-1], "by_heads": num_heads}.get(wrong)
     output, weights = _attend(query, key, value, None if wrong == "mask_ignored" else mask, scale)
     if wrong == "mean_weights":
         weights = weights.mean(axis=1)
-    merged = merge(output)
+    merged = output if wrong == "not_merged" else merge(output)
     return (merged if wrong == "no_output" else project("output", merged)), weights
 
 
@@ -365,12 +381,23 @@ register(
     mistakes=[
         Mistake("only_output", lambda *args, **kw: _heads(*args, **kw)[0],
                 "You return the output alone. Return (output, weights)."),
+        Mistake("weights_first", lambda *args, **kw: _heads(*args, **kw)[::-1],
+                "Both are right, in the other order: first the output, then the weights."),
         Mistake("no_output", _wrongly("no_output"),
                 "The heads are merged and returned as they are. One projection is missing: "
                 "params['output.weight'] and its bias."),
         Mistake("no_bias", _wrongly("no_bias"),
                 "The biases are not added: each of the four projections is vectors @ weight + "
                 "bias."),
+        Mistake("no_output_bias", _wrongly("no_output_bias"),
+                "The output projection lacks its bias: add params['output.bias'] last."),
+        Mistake("not_merged", _wrongly("not_merged"),
+                "The output projection got the heads one by one. Put them side by side first, with "
+                "merge_heads."),
+        Mistake("roles_swapped", _wrongly("roles_swapped"),
+                "Query and key have changed places: the row that asks is the query."),
+        Mistake("keys_for_values", _wrongly("keys_for_values"),
+                "You average the keys. What is handed over is the value."),
         Mistake("turned", _wrongly("turned"),
                 "You turn the weights. They are stored (in, out): x @ weight fits as it stands."),
         Mistake("one_head", _wrongly("one_head"),
@@ -466,6 +493,10 @@ register(
                                                            [False, False, False]])),
     ],
     mistakes=[
+        Mistake("only_output", lambda *args, **kw: cross_attention(*args, **kw)[0],
+                "You return the output alone. Return (output, weights)."),
+        Mistake("weights_first", lambda *args, **kw: cross_attention(*args, **kw)[::-1],
+                "Both are right, in the other order: first the output, then the weights."),
         Mistake("self_of_x", _cross("x", "x", "x"),
                 "memory is not used: this is self-attention of x. Keys and values come from "
                 "memory."),
@@ -475,8 +506,8 @@ register(
                 "Here memory asks x. It is x that asks, so the query comes from x, and the result "
                 "has a row for each token of x."),
         Mistake("value_from_x", _cross("x", "memory", "x"),
-                "The weights are right, but you hand over x's own values. What was found in memory "
-                "is what is handed over: memory @ w_value."),
+                "You hand over x's own values. What was found in memory is what is handed over: "
+                "memory @ w_value."),
         Mistake("key_from_x", _cross("x", "x", "memory"),
                 "The keys come from x. A weight then says how well x matches x, and is used on "
                 "the values of memory: keys and values belong together."),
@@ -562,6 +593,12 @@ register(
                 "You count three projections. The fourth is the output's."),
         Mistake("one_projection", _cost(lambda n, d, h: n * d * d, _q, _w),
                 "You count one projection. There are four: query, key, value and output."),
+        Mistake("parameters", _cost(lambda n, d, h: 4 * d * d, _q, _w),
+                "You count the numbers in the four matrices. Every token is multiplied by all of "
+                "them: times length."),
+        Mistake("projections_of_one_head", _cost(lambda n, d, h: 4 * n * d * (d // h), _q, _w),
+                "You count the projections of one head. The heads' matrices side by side are "
+                "(d_model, d_model)."),
         Mistake("heads_in_projections", _cost(lambda n, d, h: h * 4 * n * d * d, _q, _w),
                 "You count the projections for each head anew. The (d_model, d_model) matrix has "
                 "the columns of all heads in it: multiply once."),
@@ -628,6 +665,8 @@ def _absorb(highest, total, output, scores, value, *, wrong=""):
     if wrong == "block_shift":
         shift = np.where(block == -np.inf, 0, block)
     fade, powers = np.exp(highest - shift), np.exp(scores - shift)
+    if wrong == "unshifted":
+        powers = np.exp(scores)
     if wrong == "inverse":
         fade = np.where(highest == -np.inf, 0, np.exp(np.where(highest == -np.inf, 0,
                                                                shift - highest)))
@@ -636,6 +675,9 @@ def _absorb(highest, total, output, scores, value, *, wrong=""):
     total = fade_total * total + powers.sum(axis=-1, keepdims=True)
     if wrong == "keys_faded":
         return higher, total, fade * (output + powers @ value)
+    if wrong == "block_divided":
+        summed = powers.sum(axis=-1, keepdims=True)
+        powers = powers / np.where(summed == 0, 1, summed)
     output = fade_output * output + powers @ value
     if wrong == "divided":
         output = output / np.where(total == 0, 1, total)
@@ -710,6 +752,12 @@ register(
         Mistake("inverse", _stepwise("inverse"),
                 "Your factor is exp(new highest - old highest), which grows. The old sums must "
                 "shrink: exp(old - new)."),
+        Mistake("unshifted", _stepwise("unshifted"),
+                "The new block's powers are exp(score). Shift them too, by the new highest score, "
+                "or they do not match the old sums."),
+        Mistake("block_divided", _stepwise("block_divided"),
+                "You use the block's own softmax weights in the output. Add exp(score - highest) * "
+                "value as it is: nothing is divided before the last block."),
         Mistake("old_shift", _stepwise("old_shift"),
                 "You shift by the highest score so far, without the new block. A large new score "
                 "then overflows: take the maximum of both first."),
@@ -767,9 +815,12 @@ def _blocks(query, key, value, mask=None, block=64, *, wrong=""):
     for start in range(0, stop, block):
         part = slice(start, start + block)
         width = 1 if wrong == "unscaled" else query.shape[-1]
-        scores = query @ np.swapaxes(key[..., part, :], -1, -2) / width**0.5
+        keys = key[..., part, :]
+        scores = query @ (keys.T if wrong == "all_turned" else np.swapaxes(keys, -1, -2))
+        scores = scores / width**0.5
         if mask is not None and wrong != "mask_ignored":
-            of_block = slice(0, scores.shape[-1]) if wrong == "first_mask" else part
+            of_block = {"first_mask": slice(0, scores.shape[-1]),
+                        "whole_mask": slice(None)}.get(wrong, part)
             scores = np.where(mask[..., of_block], scores, -np.inf)
         highest, total, output = absorb_block(highest, total, output, scores, value[..., part, :])
         means.append(softmax(scores) @ value[..., part, :])
@@ -819,6 +870,11 @@ register(
                                                     -30.0 - rng.random(size=(5, 4)),
                                                     rng.normal(size=(5, 2))), {"block": 2}),
              why="a running maximum that starts at 0 underflows"),
+        Case("scores near -17 billion",
+             lambda rng: ((np.full((1, 1), 2.0**17),
+                           -(2.0**17) - np.arange(5.0)[:, None] / 2**17,
+                           rng.normal(size=(5, 2))), {"block": 2}),
+             why="-1e9 is not the lowest of numbers; -inf is"),
         Case("a batch of 2, three heads, blocks of 2", _blocks_case(2, 5, 4, 6, 2, lead=(2, 3))),
         Case("float32", _blocks_case(2, 5, 4, 3, 2, dtype="float32")),
     ],
@@ -839,6 +895,12 @@ register(
         Mistake("first_mask", _blocked("first_mask"),
                 "You use the first columns of the mask for every block. Cut the mask as you cut "
                 "the keys: mask[..., part]."),
+        Mistake("whole_mask", _blocked("whole_mask"),
+                "The scores have one block's columns, your mask has all of them. Cut the mask as "
+                "you cut the keys: mask[..., part]."),
+        Mistake("all_turned", _blocked("all_turned"),
+                "`.T` turns all axes round, batch and heads too. Swap the last two only: "
+                "np.swapaxes(keys, -1, -2)."),
         Mistake("mask_ignored", _blocked("mask_ignored"),
                 "Right without a mask; with one, nothing is hidden."),
         Mistake("starts_at_zero", _blocked("starts_at_zero"),

@@ -77,6 +77,13 @@ def _letters_lowered_first(text):
     return normal, origins
 
 
+def _letters_of_the_whole(text):
+    """Takes the whole text apart first, and counts in what came out."""
+    made = [(part.lower(), i) for i, part in enumerate(unicodedata.normalize("NFD", text))
+            if unicodedata.category(part) != "Mn"]
+    return "".join(part for part, _ in made), [i for _, i in made]
+
+
 register(
     name="normalize_letters",
     lesson="03",
@@ -120,6 +127,9 @@ register(
                               list(range(len(normalize_letters(text)[0])))),
                 "Your origins count 0, 1, 2, ... in the new string. Where a mark was dropped, the "
                 "typed text is ahead of it: note the place in `text`."),
+        Mistake("places_in_decomposed", _letters_of_the_whole,
+                "You take the whole text apart and count in the result. That is longer than what "
+                "was typed: go through `text` itself, and take apart one character at a time."),
         Mistake("utf16", lambda text: _letters(text, places=_utf16_places(text)),
                 "Your origins count UTF-16 units, as JavaScript does: an emoji counts twice. "
                 "Python's text[i] counts code points."),
@@ -185,6 +195,34 @@ def _last_lost(text):
     return words
 
 
+def _empty_words(text):
+    """A word at every blank and mark, even where nothing stood before it."""
+    words, start = [], 0
+    for index, character in enumerate(text + " "):
+        mark = is_punctuation(character)
+        if mark or is_blank(character):
+            words.append((text[start:index], (start, index)))
+            if mark:
+                words.append((character, (index, index + 1)))
+            start = index + 1
+    return words
+
+
+def _start_kept(text):
+    """Forgets to say that a word has ended."""
+    words, start = [], None
+    for index, character in enumerate(text + " "):
+        mark = is_punctuation(character)
+        if mark or is_blank(character):
+            if start is not None:
+                words.append((text[start:index], (start, index)))
+            if mark:
+                words.append((character, (index, index + 1)))
+        elif start is None:
+            start = index
+    return words
+
+
 register(
     name="pre_tokenize",
     lesson="03",
@@ -213,6 +251,12 @@ register(
         Mistake("last_word_lost", _last_lost,
                 "The last word is missing when the text ends in the middle of it. What ends a word "
                 "in your loop, and what does at the end of the text?"),
+        Mistake("empty_words", _empty_words,
+                "There are empty words, where a mark stands beside a blank or another mark. Add a "
+                "word only if it has begun."),
+        Mistake("start_kept", _start_kept,
+                "Every word reaches back to the start of the first one. When a word ends, forget "
+                "where it began."),
         Mistake("marks_glued", _words_glued,
                 "“...” came out as one word. Each punctuation character is a word by itself."),
         Mistake("ascii_marks",
@@ -326,6 +370,23 @@ def _pieces_greedy(word, vocab, unknown="[UNK]", max_chars=100, first="", later=
     return pieces
 
 
+def _pieces_never_whole(word, vocab, unknown="[UNK]", max_chars=100):
+    """Begins with one letter less than the rest of the word."""
+    if len(word) > max_chars:
+        return [unknown]
+    pieces, start = [], 0
+    while start < len(word):
+        prefix = "##" if start else ""
+        for stop in range(len(word) - 1, start, -1):
+            if prefix + word[start:stop] in vocab:
+                break
+        else:
+            return [unknown]
+        pieces.append(prefix + word[start:stop])
+        start = stop
+    return pieces
+
+
 def _pieces_recursive(word, vocab, unknown="[UNK]", max_chars=100):
     def cut(rest, prefix):
         if not rest:
@@ -367,6 +428,9 @@ register(
         Mistake("shortest", _pieces_shortest,
                 "You take the shortest piece that fits. Begin with the whole rest of the word and "
                 "shorten it until the vocabulary has it."),
+        Mistake("never_whole", _pieces_never_whole,
+                "You never try the whole rest of the word. Slices end before their stop: the first "
+                "stop to try is len(word)."),
         Mistake("no_prefix_at_all",
                 lambda word, vocab, unknown="[UNK]", max_chars=100: _pieces_greedy(
                     word, vocab, unknown, max_chars, later=""),
@@ -494,6 +558,31 @@ def _located_by_next(text, vocab):
     return pieces, offsets, word_ids
 
 
+def _located_up_to_next(text, vocab):
+    """`_located_by_next`, with the end of the text where there is no next character."""
+    normal, origins = normalize_letters(text)
+    ends, offsets = [*origins, len(text)], []
+    for word, (at, end) in pre_tokenize(normal):
+        for piece in wordpiece(word, vocab):
+            stop = end if piece == "[UNK]" else at + len(piece.removeprefix("##"))
+            offsets.append((origins[at], ends[stop]))
+            at = stop
+    return _with(text, vocab, offsets=offsets)
+
+
+def _not_normalized(text, vocab):
+    """Cuts the typed text as it stands."""
+    pieces, offsets, word_ids = [], [], []
+    for number, (word, (at, end)) in enumerate(pre_tokenize(text)):
+        for piece in wordpiece(word, vocab):
+            stop = end if piece == "[UNK]" else at + len(piece.removeprefix("##"))
+            pieces.append(piece)
+            offsets.append((at, stop))
+            word_ids.append(number)
+            at = stop
+    return pieces, offsets, word_ids
+
+
 def _with(text, vocab, **changed):
     """The right triple with one part replaced."""
     parts = dict(zip(("pieces", "offsets", "word_ids"), locate(text, vocab), strict=True))
@@ -598,6 +687,13 @@ register(
         Mistake("next_origin", _located_by_next,
                 "You take the origin of the character after the piece. The last piece has none "
                 "after it: take the origin of its last character, plus 1."),
+        Mistake("up_to_next", _located_up_to_next,
+                "Your stop is the origin of the character after the piece. Where a mark stands "
+                "between them, that is one too far: take the origin of the piece's last character, "
+                "plus 1."),
+        Mistake("not_normalized", _not_normalized,
+                "The typed text is cut as it stands, so “Zoë” and “Ana” are unknown. Normalize it "
+                "first, and split what comes out."),
         Mistake("offsets_of_normal", _in_normal,
                 "Your offsets count in the normalized text. Where a mark was dropped, the typed "
                 "text is longer: translate every place with `origins`."),
@@ -1020,6 +1116,13 @@ def _waves_by_complex(length, d_model):
     return np.stack([turned.imag, turned.real], axis=-1).reshape(length, -1)[:, :d_model]
 
 
+def _one_cosine_too_many(length, d_model):
+    angles = np.arange(length)[:, None] * 10000.0 ** (-np.arange(0, d_model, 2) / d_model)
+    table = np.zeros((length, d_model))
+    table[:, 0::2], table[:, 1::2] = np.sin(angles), np.cos(angles)
+    return table
+
+
 register(
     name="sinusoidal_positions",
     lesson="03",
@@ -1073,6 +1176,9 @@ register(
                 "not grow."),
         Mistake("base_1000", lambda length, d_model: _waves(length, d_model, base=1000.0),
                 "Your base is 1000; it is 10000, with four zeros."),
+        Mistake("cosine_too_many", _one_cosine_too_many,
+                "Right for an even d_model. With an odd one there is one cosine less than there "
+                "are sines: take the first d_model // 2 of them."),
         Mistake("constant_speed",
                 lambda length, d_model: _waves(length, d_model, exponent=lambda c, d: 0 * c),
                 "All your waves have one speed, so positions a full turn apart look alike. Divide "
@@ -1153,6 +1259,10 @@ register(
                 + position[:len(ids), None],
                 "The position goes by the row of the batch. It is the place inside a sentence: "
                 "axis 1, the same for all rows."),
+        Mistake("all_positions",
+                lambda ids, kinds, token, segment, position: token[ids] + segment[kinds] + position,
+                "You add the whole position table. It has a row for the longest text there may be; "
+                "take as many as these texts have tokens."),
         Mistake("position_by_id",
                 lambda ids, kinds, token, segment, position: token[ids] + segment[kinds]
                 + position[ids],

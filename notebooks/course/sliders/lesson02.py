@@ -208,12 +208,12 @@ def number_of_heads(num_heads):
     """16 numbers a word, shared out among heads; which words a head can single out."""
     can = winners(num_heads)
     each = can.sum(axis=1).mean()
+    heads = f"{num_heads} head{'s' * (num_heads > 1)}"
     grid = heatmap(can.astype(float), [f"head {h}" for h in range(num_heads)], CROWD, fmt="",
                    cell=22, color=PALETTE["key"],
-                   title=f"{num_heads} head{'s' * (num_heads > 1)} of width {16 // num_heads}: "
-                         "colored = can be singled out",
-                   alt=f"{num_heads} heads of width {16 // num_heads}. A head can single out "
-                       f"{each:.1f} of {len(CROWD)} words on average, the others never win.")
+                   title=f"{heads} of width {16 // num_heads}: colored = can be singled out",
+                   alt=f"{heads} of width {16 // num_heads}. A head can single out "
+                       f"{each:.1f} of {len(CROWD)} words on average; the others never win.")
     pair = bars([num_heads, each], ["patterns at once", "words a head can single out"],
                 vmax=16, width=150, fmt="{:.1f}", color=[PALETTE["weight"], PALETTE["key"]],
                 title="what you gain and lose")

@@ -364,16 +364,18 @@ def position_dots(position, base, d_model):
     dots = table @ table[position] / (d_model / 2)
     other = table @ table[8] / (d_model / 2)
     gap = np.arange(PLACES) - position
-    best = np.delete(dots, position).max()
+    closest = int(np.where(gap == 0, -np.inf, dots).argmax())
+    best = dots[closest]
     return curves({f"position {position}": dots, "position 8": other}, x_title="other position",
                   y_title="dot product (1 = itself)", y_limits=(-1.05, 1.1), size=(560, 230),
                   styles={"position 8": "dashed"},
                   colors={f"position {position}": PALETTE["query"], "position 8": SOFT_INK},
-                  verticals=[(position, f"the most alike of the others: {best:.2f}")],
+                  verticals=[(position, f"most alike: position {closest}, {best:.2f}")],
                   title=f"Position {position} against all others",
                   alt=f"Dot products of position {position} with positions 0 to {PLACES - 1}, base "
-                      f"{base}, width {d_model}: 1 at itself, {best:.2f} at the most alike other. "
-                      "The curve of position 8 is the same, moved.", dots=dots, gap=gap)
+                      f"{base}, width {d_model}: 1 at itself, {best:.2f} at the most alike other, "
+                      f"position {closest}. The curve of position 8 is the same, moved.",
+                  dots=dots, gap=gap)
 
 
 # --- Order ---------------------------------------------------------------------------------------
