@@ -109,7 +109,11 @@ def normal(notebook: NotebookNode) -> NotebookNode:
             new(
                 source,
                 id=_unused(_cell_id(cell.cell_type, source), taken),
-                metadata={"tags": tags} if tags else {},
+                metadata={
+                    **({"tags": tags} if tags else {}),
+                    # A quiz's source holds the answers: folded away until someone wants it.
+                    **({"jupyter": {"source_hidden": True}} if source.startswith("quiz(") else {}),
+                },
             )
         )
     return made

@@ -491,8 +491,8 @@ register(
         Mistake("all_axes_turned",
                 lambda query, key, value, mask=None: _masked(
                     query, np.swapaxes(key.T, -1, -2), value, mask, how="sentinel"),
-                "key.T reverses all axes, the batch too. Turn the last two only: "
-                "np.swapaxes(key, -1, -2)."),
+                "Other axes of key than its last two were turned, the batch too (key.T reverses "
+                "them all). np.swapaxes(key, -1, -2) turns the last two."),
         Mistake("mask_ignored", _wrong("ignored"),
                 "Right without a mask; with one, your weights are the same as without. Use `mask` "
                 "on the scores."),
@@ -526,7 +526,7 @@ register(
         "Your `attention` with two changes: any number of leading axes, and a mask on the scores.",
         "np.swapaxes(key, -1, -2) turns the last two axes whatever stands before them. Then, if "
         "there is a mask: which number makes exp(score) exactly 0?",
-        "scores = query @ np.swapaxes(key, -1, -2) / np.sqrt(query.shape[-1]); where the mask is "
-        "False, np.where(mask, scores, -np.inf); then softmax and @ value.",
+        "scores = query @ np.swapaxes(key, -1, -2) / query.shape[-1] ** 0.5; with a mask, scores = "
+        "np.where(mask, scores, -np.inf); then softmax and @ value.",
     ],
 )

@@ -156,6 +156,13 @@ register(
                 "weight is stored (d, classes): multiply by it as it stands."),
         Mistake("no_bias", lambda pooled, weight, bias: softmax(pooled @ weight),
                 "The bias is missing."),
+        Mistake("softmax_twice",
+                lambda pooled, weight, bias: softmax(softmax(pooled @ weight + bias)),
+                "softmax is applied twice; the second time it pulls all classes together."),
+        Mistake("over_everything",
+                lambda pooled, weight, bias: softmax((pooled @ weight + bias).ravel()).reshape(
+                    len(pooled), -1),
+                "All your probabilities together sum to 1. Those of each text have to."),
         Mistake("over_texts", lambda pooled, weight, bias: softmax(pooled @ weight + bias, axis=0),
                 "Your columns sum to 1: the texts compete for a class. Each text's classes have to "
                 "sum to 1."),
@@ -206,6 +213,7 @@ register(
     cases=[
         Case("two texts of 4 tokens", _grad([[1, 1, 1, 0], [1, 1, 0, 0]])),
         Case("no padding", _grad([[True, True]], d=2)),
+        Case("a text of one token", _grad([[1, 0, 0], [1, 1, 1]])),
         Case("a text that is all padding", _grad([[True, False, True], [False] * 3])),
     ],
     mistakes=[
@@ -219,6 +227,14 @@ register(
                 lambda g, m: _spread(g, m) * m.astype(g.dtype)[:, :, None] / m.shape[1],
                 "You divide by the length with padding. The mean divided by the number of real "
                 "tokens."),
+        Mistake("padding_too",
+                lambda g, m: _spread(g, m)
+                / np.maximum(m.astype(g.dtype).sum(axis=1), 1)[:, None, None],
+                "Right for real tokens, but padding gets the same share. It did not take part in "
+                "the mean: its gradient is 0."),
+        Mistake("by_batch",
+                lambda g, m: _spread(g, m) * m.astype(g.dtype)[:, :, None] / max(m.sum(), 1),
+                "You divide by the real tokens of the whole batch. Each text has its own count."),
         Mistake("to_cls", lambda g, m: solution.cls_pool_backward(g, m.shape[1]),
                 "All of it goes to the first token; that would be the way back of cls_pool."),
         Mistake("empty_is_nan",
@@ -280,6 +296,9 @@ register(
                 "You note whether a token occurs, not how often."),
         Mistake("padding", lambda i, m, v: _bag_loop(i, np.ones_like(m), v),
                 "Padding is counted. Use attention_mask to leave it out."),
+        Mistake("id_0_left_out", lambda i, m, v: _bag_loop(i, i > 0, v),
+                "You leave out the id 0. What is padding is said by attention_mask; in a "
+                "vocabulary of another make, 0 may be a word."),
         Mistake("share", lambda i, m, v: _bag_loop(i, m, v) / m.sum(axis=1, keepdims=True),
                 "These are shares of the text. Return the counts themselves."),
         Mistake("whole_batch",
@@ -339,6 +358,9 @@ register(
         Mistake("only_right", lambda t, p, c: np.diag(np.bincount(t[t == p], minlength=c)),
                 "Only the right answers are counted. The errors, off the diagonal, are what the "
                 "table is for."),
+        Mistake("shares",
+                lambda t, p, c: solution.confusion_matrix(t, p, c) / max(len(t), 1),
+                "You divide by the number of texts. The table holds counts, whole numbers."),
         Mistake("seen_only", _seen_only,
                 "The table has as many rows as classes occur. A class without a text still has a "
                 "row and a column: use num_classes."),
@@ -368,6 +390,10 @@ def _over(top, bottom):
     return np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0)
 
 
+def _mean(scores):
+    return float(np.mean(scores)) if len(scores) else 0.0
+
+
 def _f1(true, predicted, num_classes=None):
     hits, n_true, n_predicted = _f1_parts(true, predicted, num_classes)
     return _over(2 * hits, n_true + n_predicted)
@@ -375,24 +401,24 @@ def _f1(true, predicted, num_classes=None):
 
 def _f1_of_means(true, predicted, num_classes=None):
     hits, n_true, n_predicted = _f1_parts(true, predicted, num_classes)
-    precision, recall = _over(hits, n_predicted).mean(), _over(hits, n_true).mean()
+    precision, recall = _mean(_over(hits, n_predicted)), _mean(_over(hits, n_true))
     return float(2 * precision * recall / (precision + recall)) if precision + recall else 0.0
 
 
 def _f1_harmonic(true, predicted, num_classes=None):
     hits, n_true, n_predicted = _f1_parts(true, predicted, num_classes)
     precision, recall = _over(hits, n_predicted), _over(hits, n_true)
-    return float(_over(2 * precision * recall, precision + recall).mean())
+    return _mean(_over(2 * precision * recall, precision + recall))
 
 
 def _f1_skipping(true, predicted, num_classes=None):
     hits, n_true, n_predicted = _f1_parts(true, predicted, num_classes)
     kept = n_true + n_predicted > 0
-    return float((2 * hits[kept] / (n_true + n_predicted)[kept]).mean()) if kept.any() else 0.0
+    return _mean(2 * hits[kept] / (n_true + n_predicted)[kept])
 
 
 def _f1_weighted(true, predicted, num_classes=None):
-    shares = _f1_parts(true, predicted, num_classes)[1] / len(true)
+    shares = _f1_parts(true, predicted, num_classes)[1] / max(len(true), 1)
     return float((_f1(true, predicted, num_classes) * shares).sum())
 
 
@@ -405,23 +431,28 @@ register(
                                                   [0, 0, 0, 1, 0, 1, 0, 1], 3)),
         Case("classes counted by what occurs",
              lambda rng: ((np.array([1, 1, 4]), np.array([1, 4, 4])), {})),
+        Case("a class that is never predicted, and one that is never true",
+             lambda rng: ((np.array([0, 0, 2]), np.array([0, 5, 0])), {}),
+             why="both count, as 0"),
         Case("a class that never occurs", _labels([0, 1, 1], [0, 1, 0], 3),
              why="num_classes = 3 makes it count as 0"),
         Case("all wrong", _labels([0, 1], [1, 0], 2)),
+        Case("no texts, so no classes", lambda rng: ((np.zeros(0, int), np.zeros(0, int)), {}),
+             why="the mean of nothing is NaN; here it is 0"),
     ],
     mistakes=[
-        Mistake("accuracy", lambda t, p, num_classes=None: float(np.mean(t == p)),
+        Mistake("accuracy", lambda t, p, num_classes=None: _mean(t == p),
                 "That is accuracy: it counts each text alike, so a large class hides a small one. "
                 "Compute F1 of each class, then their plain mean."),
-        Mistake("recall", lambda t, p, num_classes=None: float(
-            _over(*_f1_parts(t, p, num_classes)[:2]).mean()),
+        Mistake("recall", lambda t, p, num_classes=None: _mean(
+            _over(*_f1_parts(t, p, num_classes)[:2])),
             "That is the mean recall: hits over how often a class is true. F1 also counts how "
             "often it was predicted."),
-        Mistake("precision", lambda t, p, num_classes=None: float(
-            _over(*_f1_parts(t, p, num_classes)[::2]).mean()),
+        Mistake("precision", lambda t, p, num_classes=None: _mean(
+            _over(*_f1_parts(t, p, num_classes)[::2])),
             "That is the mean precision: hits over how often a class was predicted. F1 also counts "
             "how often it is true."),
-        Mistake("no_two", lambda t, p, num_classes=None: _f1(t, p, num_classes).mean() / 2,
+        Mistake("no_two", lambda t, p, num_classes=None: _mean(_f1(t, p, num_classes)) / 2,
                 "Half of what it should be: F1 is 2 hits over (times true + times predicted)."),
         Mistake("f1_of_means", _f1_of_means,
                 "You averaged precision and recall over the classes first. Macro F1 is the mean of "
@@ -431,13 +462,14 @@ register(
         Mistake("skips", _f1_skipping,
                 "A class of num_classes that never occurs counts as 0 here; you leave it out."),
     ],
-    also_right=[_f1_harmonic, lambda t, p, num_classes=None: float(_f1(t, p, num_classes).mean())],
+    also_right=[_f1_harmonic, lambda t, p, num_classes=None: _mean(_f1(t, p, num_classes))],
     hints=[
-        "One number for each class first, then their plain mean.",
+        "One number for each class first, then their plain mean; without any class, 0.",
         "For class c: hits are the texts that are c and predicted c. F1 is 2 hits / (times true + "
         "times predicted), and 0 where that would be 0 / 0.",
         "classes = np.union1d(true, predicted) if num_classes is None else range(num_classes); for "
-        "each c append 2 * hits / both if both else 0.0; return float(np.mean(scores))",
+        "each c append 2 * hits / both if both else 0.0; return float(np.mean(scores)) if scores "
+        "else 0.0",
     ],
 )
 
@@ -495,6 +527,8 @@ register(
         Case("complete certainty", _forecasts([[1.0, 0.0], [0.0, 1.0]], [0, 0]),
              why="a confidence of 1 belongs to the last bin"),
         Case("a border between bins", _forecasts([[0.5, 0.5], [0.75, 0.25]], [1, 0], bins=4)),
+        Case("a confidence on the border of two bins",
+             _forecasts([[0.5, 0.5], [0.4, 0.6], [0.55, 0.45]], [1, 1, 0], bins=2)),
     ],
     mistakes=[
         Mistake("one_minus_accuracy",
@@ -509,6 +543,16 @@ register(
                 "values."),
         Mistake("unweighted", _with(weighted=False),
                 "Every bin counts the same in your mean. Weight a bin by its share of the texts."),
+        Mistake("each_text",
+                lambda p, t, bins=10: float(np.abs(p.max(axis=-1)
+                                                   - (p.argmax(axis=-1) == t)).mean()),
+                "You compare each text's confidence with its own right or wrong, so even a perfect "
+                "forecaster of a fair coin is off by half. Average inside a bin first."),
+        Mistake("bin_center",
+                lambda p, t, bins=10: _calibration(
+                    (np.minimum((p * bins).astype(int), bins - 1) + 0.5) / bins, t, bins),
+                "You take the middle of the bin for its confidence. Take the mean of the "
+                "confidences that fell into it."),
         Mistake("true_class",
                 _with(confidence_of=lambda p, t: p[np.arange(len(t)), t]),
                 "You took the probability of the true class. Confidence is the probability of the "

@@ -44,7 +44,7 @@ def which_washington(sentence, sharpness):
 KEYS = {"fish": np.array([0.2, 1.2]), "bank": np.array([1.0, 0.9]), "money": np.array([1.3, 0.0])}
 
 
-@slider(angle=Range(0, 355, 5, start=20, label="angle of the query",
+@slider(angle=Range(0, 355, 5, start=0, label="angle of the query",
                     words=lambda v: f"{v} degrees"),
         length=Range(0.0, 3.0, 0.1, start=1.0, label="length of the query"), lesson="01")
 def query_direction(angle, length):
@@ -54,7 +54,7 @@ def query_direction(angle, length):
     weights = softmax(scores)
     arrows = plane([("query", query, PALETTE["query"])]
                    + [(name, key, PALETTE["key"]) for name, key in KEYS.items()],
-                   title="Query and keys", limit=3.2 if length > 1.5 else 1.6, size=260)
+                   title="Query and keys", limit=3.2, size=280)
     top = bars(scores, list(KEYS), title="dot products", vmin=-4, vmax=4, width=220,
                color=PALETTE["key"])
     low = bars(weights, list(KEYS), title="weights (softmax)", vmax=1, width=220)

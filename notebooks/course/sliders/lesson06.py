@@ -45,7 +45,8 @@ def _words(text):
         lesson="06", given=lambda: {"model": weights.sentiment()})
 def read_a_sentence(text, model):
     """The classes that a trained classifier gives a sentence, and where its [CLS] looks."""
-    text = _words(text)
+    if not text.strip():
+        return token_strip(["nothing typed yet"], title="Type a sentence")
     probabilities = model.probabilities([text])[0]
     tokens, attention = model.attention(text)
     look = attention[-1].mean(axis=0)[0]  # last layer, mean over heads, the row of [CLS]
@@ -135,16 +136,18 @@ def threshold_picture(threshold, logits, true, labels):
                   title="Two kinds of error", y_limits=(0, 1.02), size=(330, 190),
                   colors={"precision": PALETTE["mine"], "recall": PALETTE["key"]},
                   verticals=[(threshold, f"{threshold:.2f}")],
-                  alt=f"At threshold {threshold:.2f}: precision {now[0]:.2f}, recall {now[1]:.2f}.")
+                  alt=f"At threshold {threshold:.2f}: " + (
+                      "nothing is called positive." if np.isnan(now[0]) else
+                      f"precision {now[0]:.2f}, recall {now[1]:.2f}."))
     right = heatmap(table, ["other", "positive"], ["other", "positive"], vmax=len(is_positive),
                     fmt="{:.0f}", title="How many of each", row_title="true",
-                    column_title="called", cell=70)
+                    column_title="called", cell=90)
     return side_by_side(left, right)
 
 
 def _precision_recall(called, is_positive):
     hits = np.sum(called & is_positive)
-    return (hits / called.sum() if called.any() else 1.0,
+    return (hits / called.sum() if called.any() else np.nan,
             hits / is_positive.sum() if is_positive.any() else 0.0)
 
 
@@ -173,7 +176,7 @@ def calibration_picture(temperature, logits, true, labels):
 
 @slider(text=Text("The hotel was not good but bad.", label="a sentence",
                   max_length=200),
-        head=Range(0, 3, 1, label="head"), layer=Range(1, 2, 1, start=2, label="layer"),
+        head=Range(0, 3, 1, label="head", words=lambda v: f"head {v + 1} of 4"), layer=Range(1, 2, 1, start=2, label="layer"),
         lesson="06", given=lambda: {"model": weights.sentiment()})
 def cls_attention(text, head, layer, model):
     """The attention of [CLS] on the words, one head of one layer."""
@@ -182,5 +185,5 @@ def cls_attention(text, head, layer, model):
     probabilities = model.probabilities([_words(text)])[0]
     best = int(probabilities.argmax())
     return token_strip(tokens, look, vmax=max(look.max(), 1e-9), weights=look,
-                       title=f"layer {layer}, head {head}; the classifier says "
+                       title=f"Layer {layer}, head {head + 1}; the classifier says "
                              f"{model.labels[best]} ({probabilities[best]:.2f})")
