@@ -108,6 +108,9 @@ register(
         Mistake("no_gamma_beta",
                 lambda x, gamma, beta, eps=1e-12: _normed(x, 1.0, 0.0, eps),
                 "Normalized, but gamma and beta are not used: multiply by gamma, then add beta."),
+        Mistake("names_swapped",
+                lambda x, gamma, beta, eps=1e-12: _normed(x, beta, gamma, eps),
+                "gamma and beta have changed places: gamma multiplies, beta is added."),
         Mistake("beta_first",
                 lambda x, gamma, beta, eps=1e-12: gamma * _normed(x, 1.0, beta, eps),
                 "You add beta and then multiply by gamma. First times gamma, then plus beta."),
@@ -282,6 +285,8 @@ register(
                 "when they are loaded.)"),
         Mistake("bias_after_gelu", lambda x, w1, b1, w2, b2: (gelu(x @ w1) + b1) @ w2 + b2,
                 "b1 is added after gelu. It shifts where gelu bends, so it comes before."),
+        Mistake("no_last_bias", lambda x, w1, b1, w2, b2: gelu(x @ w1 + b1) @ w2,
+                "b2 is missing: the second layer has a bias too."),
         Mistake("no_biases", lambda x, w1, b1, w2, b2: gelu(x @ w1) @ w2,
                 "The biases are not used: x @ w1 + b1, and likewise b2."),
         Mistake("residual_inside", lambda x, w1, b1, w2, b2: x + _feed(x, w1, b1, w2, b2),
@@ -873,6 +878,9 @@ register(
                     pooler=lambda c, right: c.d_model**2),
                 "Only the weights are counted. Each linear layer also has a bias, one number for "
                 "each output."),
+        Mistake("no_attention_biases", _count(
+                    attention=lambda c, right: 4 * c.num_layers * c.d_model**2),
+                "The four projections of attention have biases too: d_model numbers each."),
         Mistake("no_output", _count(attention=lambda c, right: right // 4 * 3),
                 "Query, key and value are counted, the attention's output projection is not: four "
                 "matrices."),
