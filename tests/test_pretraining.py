@@ -64,7 +64,7 @@ def test_nothing_hidden_and_same_seed():
 def test_mask_tokens_refuses(change):
     good = {"input_ids": np.array([[7]]), "special_tokens_mask": np.array([[False]]),
             "vocab_size": 500, "mask_id": 4, "rng": np.random.default_rng(0)}
-    with pytest.raises(ValueError, match="mask_tokens: .*expected .*got "):
+    with pytest.raises(ValueError, match=r"mask_tokens: .*expected .*got "):
         mask_tokens(**{**good, **change})
 
 
@@ -178,7 +178,7 @@ def test_load_refuses_another_file(tmp_path):
     np.savez(tmp_path / "x.npz", a=np.zeros(2))
     np.savez(tmp_path / "y.npz", about=np.array('{"config": {}}'))
     for name in ("x.npz", "y.npz"):
-        with pytest.raises(ValueError, match="MaskedWordModel.load: expected"):
+        with pytest.raises(ValueError, match=r"MaskedWordModel\.load: expected"):
             MaskedWordModel.load(tmp_path / name, TOKENIZER)
 
 

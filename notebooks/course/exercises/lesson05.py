@@ -114,6 +114,8 @@ register(
              _given([[2, 0], [0, 0], [1, 1]], [0, -100, 1]), why="divided by 3 it is .273358"),
         Case("2 sentences of 3 tokens, 5 classes, two ignored", _logits(2, 3, 5, ignored=(1, 5))),
         Case("all ignored", _given([[1, 2], [0.5, -1]], [-100, -100]), why="0 / 0"),
+        Case("two sentences, all ignored", _logits(2, 3, 5, ignored=range(6)),
+             why="the gradient has the shape of the logits here too"),
         Case("ignore_index is 9", _logits(3, 4, ignored=(0,), ignore_index=9)),
         Case("sure and wrong: logits 1000 and 0, the label is the second",
              _given([[1000, 0], [0, 3]], [1, 1]), why="log(0) and exp(1000)"),
@@ -144,8 +146,8 @@ register(
                 "The loss is right, but ignored rows get a gradient. Nothing is asked there, so "
                 "nothing should move: their gradient is 0."),
         Mistake("twice", _ce("twice"),
-                "The logits go through a softmax twice. The loss has one inside; give it the logits "
-                "themselves."),
+                "The logits go through a softmax twice. The loss has one inside; give it the "
+                "logits themselves."),
         Mistake("log2", _ce("log2"),
                 "You use another base than e: np.log is the natural one. The gradient (probability "
                 "- 1) belongs to that."),
@@ -251,8 +253,8 @@ register(
                 "grad_weight is turned: it has the shape (out, in). A gradient has the shape of "
                 "what it belongs to: (in, out)."),
         Mistake("batch_kept", _linear_batch_kept,
-                "There is a grad_weight for every sentence. All sentences used the same weight: add "
-                "theirs up too."),
+                "There is a grad_weight for every sentence. All sentences used the same weight: "
+                "add theirs up too."),
         Mistake("bias_per_token", _linear_wrong(bias_gradient=lambda g: g),
                 "grad_bias has one row for each token. They all used the same bias: add the rows "
                 "up."),
@@ -407,8 +409,8 @@ register(
                 "gamma is forgotten in grad_x. It multiplied the normalized numbers on the way "
                 "there, so it multiplies their gradient on the way back."),
         Mistake("late_gamma", _norm_wrong("late_gamma"),
-                "gamma comes last in your grad_x. It was the last thing on the way there, so on the "
-                "way back it is the first: multiply before the means are taken."),
+                "gamma comes last in your grad_x. It was the last thing on the way there, so on "
+                "the way back it is the first: multiply before the means are taken."),
         Mistake("sums", _norm_wrong("sums"),
                 "The two terms are summed over the width where they should be means: mean and "
                 "variance both divide by d."),
@@ -428,8 +430,8 @@ register(
         Mistake("gamma_of_x", _norm_wrong("gamma_of_x"),
                 "grad_gamma multiplies with x. gamma multiplied the normalized x."),
         Mistake("per_token", _norm_wrong("per_token"),
-                "grad_gamma and grad_beta have a row for each token. All tokens used the same gamma "
-                "and beta: add the rows up."),
+                "grad_gamma and grad_beta have a row for each token. All tokens used the same "
+                "gamma and beta: add the rows up."),
         Mistake("first_axis", _norm_wrong("first_axis"),
                 "grad_gamma and grad_beta are added up over the first axis alone: with sentences "
                 "and tokens there are two."),
@@ -594,8 +596,6 @@ def _adam_wrong(fault):
         if fault == "mean_squared":
             squared = first**2
         second = b2 * second + (1 - b2) * squared
-        if fault == "weights_swapped":
-            raise NotImplementedError
         late = step - 1 if fault == "from_zero" else step
         with np.errstate(all="ignore"):
             first_fair, second_fair = first / np.float64(1 - b1**late), second / np.float64(
@@ -702,8 +702,8 @@ register(
                 "root is drawn later."),
         Mistake("l2", _adam_wrong("l2"),
                 "You add decay * param to the gradient. Then it is divided like a gradient, and "
-                "parameters with large gradients hardly decay: that is Adam with L2. The W in AdamW "
-                "stands for taking it off by itself."),
+                "parameters with large gradients hardly decay: that is Adam with L2. The W in "
+                "AdamW stands for taking it off by itself."),
         Mistake("no_decay", _adam_wrong("no_decay"),
                 "Right, but without weight decay: take off lr * decay * param too."),
         Mistake("decay_alone", _adam_wrong("decay_alone"),
@@ -858,21 +858,35 @@ def compare_masked(got, expected, args, rate=None):
             return f"Expected {name} as integers of shape {ids.shape}."
     hidden, labels = got
     chosen = labels != -100
-    if (chosen & special).any():
-        return ("A special token has a label. [CLS], [SEP] and padding are never chosen: there "
-                "special_tokens_mask is True.")
-    if (labels[chosen] != ids[chosen]).any():
-        return "A label is not the id that stood there. Labels hold the original ids."
-    if (hidden[~chosen] != ids[~chosen]).any():
-        return "A token without a label was changed. Only chosen tokens may change."
-    if not ((hidden >= 0) & (hidden < args[2])).all():
-        return f"An id is outside the vocabulary, 0 to {args[2] - 1}."
+    at, place = _first(chosen & special)
+    if at:
+        return (f"{at} a special token has the label {labels[place]}. [CLS], [SEP] and padding are "
+                "never chosen: there special_tokens_mask is True, and the label is -100.")
+    at, place = _first(chosen & (labels != ids))
+    if at:
+        return (f"{at} the label is {labels[place]}, but the id that stood there is {ids[place]}. "
+                "Labels hold the original ids.")
+    at, place = _first(~chosen & (hidden != ids))
+    if at:
+        return (f"{at} a token without a label was changed from {ids[place]} to {hidden[place]}. "
+                "Only chosen tokens may change.")
+    at, place = _first((hidden < 0) | (hidden >= args[2]))
+    if at:
+        return f"{at} the id {hidden[place]} is outside the vocabulary, 0 to {args[2] - 1}."
     free, count = int((~special).sum()), int(chosen.sum())
     rate = expected_rate(expected, special) if rate is None else rate
     if _far(count, rate, free):
         return (f"{count} of {free} tokens are chosen, {count / max(free, 1):.1%}; expected about "
                 f"{rate:.0%}.")
     return _wrong_shares(hidden, labels, chosen, special, args[2], args[3])
+
+
+def _first(wrong):
+    """Where a Boolean array is first True: in words for a message, and as an index."""
+    if not wrong.any():
+        return "", ()
+    place = tuple(int(i) for i in np.argwhere(wrong)[0])
+    return f"At `[{', '.join(map(str, place))}]`", place
 
 
 def expected_rate(expected, special):
@@ -992,25 +1006,25 @@ register(
     ],
     mistakes=[
         Mistake("specials", _mask_wrong("specials"),
-                "Special tokens are chosen too. [CLS] and [SEP] stand in every sentence and padding "
-                "is no word: nothing is learned there. Leave out where special_tokens_mask is "
-                "True."),
+                "Special tokens are chosen too. [CLS] and [SEP] stand in every sentence and "
+                "padding is no word: nothing is learned there. Leave out where special_tokens_mask "
+                "is True."),
         Mistake("specials_inverted", _mask_wrong("specials_inverted"),
                 "You choose among the special tokens only: True in special_tokens_mask means "
                 "'never choose this'."),
         Mistake("inverted_rate", _mask_wrong("inverted_rate"),
                 "You choose where the draw is above the rate: that is 85 % of the tokens."),
         Mistake("all_changed", _mask_wrong("all_changed"),
-                "You change tokens that were not chosen. Those keep their id, for they are what the "
-                "model has to go by."),
+                "You change tokens that were not chosen. Those keep their id, for they are what "
+                "the model has to go by."),
         Mistake("labels_everywhere", _mask_wrong("labels_everywhere"),
                 "Every token has a label. Ask only where something was chosen; elsewhere the label "
                 "is -100, or the model is paid for copying."),
         Mistake("labels_elsewhere", _mask_wrong("labels_elsewhere"),
                 "The labels are the wrong way round: -100 stands where a token was chosen."),
         Mistake("labels_hidden", _mask_wrong("labels_hidden"),
-                "Your labels hold what stands there now, mostly [MASK]. They should hold what stood "
-                "there before."),
+                "Your labels hold what stands there now, mostly [MASK]. They should hold what "
+                "stood there before."),
         Mistake("labels_where_changed", _mask_wrong("labels_where_changed"),
                 "The tokens that stay have no label. They were chosen too: being asked about a "
                 "token that is plain to see keeps the model honest about the others."),
@@ -1030,8 +1044,8 @@ register(
                 "The random ones are a tenth of the rest, which is 2 %. They are half of the rest: "
                 "10 % of all that were chosen."),
         Mistake("swapped", _mask_wrong("swapped"),
-                "The shares are mixed up: 10 % become [MASK] and 80 % stay. It is 80 % [MASK], 10 % "
-                "random, 10 % stay."),
+                "The shares are mixed up: 10 % become [MASK] and 80 % stay. It is 80 % [MASK], 10 "
+                "% random, 10 % stay."),
         Mistake("one_random", _mask_wrong("one_random"),
                 "All random tokens are the same one. Draw a new one for each place: give "
                 "rng.integers the shape."),
@@ -1043,8 +1057,8 @@ register(
     hints=[
         "First decide where: a Boolean array `chosen`. Then decide what stands there. Then the "
         "labels follow from `chosen` alone.",
-        "chosen = (rng.random(input_ids.shape) < rate) & ~special_tokens_mask. A second draw of the "
-        "same shape splits the chosen: below 0.8, from 0.8 to 0.9, above.",
+        "chosen = (rng.random(input_ids.shape) < rate) & ~special_tokens_mask. A second draw of "
+        "the same shape splits the chosen: below 0.8, from 0.8 to 0.9, above.",
         "hidden = np.where(turn < 0.8, mask_id, np.where(turn < 0.9, random_ids, input_ids)); "
         "return np.where(chosen, hidden, input_ids), np.where(chosen, input_ids, -100).",
     ],
