@@ -29,8 +29,8 @@ def untrained(causal=False, seed=0):
         if array.ndim == 2:
             params[name] = array * 5  # 0.02 suits a width of 768; at 64 it leaves all scores near 0
     return QuestionAnswerer(
-        Encoder(config, params), tokenizer, mark_shared=True, word_dropout=0.3,
-        max_answer_length=10, seed=seed,
+        Encoder(config, params), tokenizer, mark_shared=True, word_dropout=0.1,
+        max_answer_length=5, seed=seed,
     )  # fmt: skip
 
 
@@ -49,9 +49,10 @@ def make_answers(path):
     """Train the question answerer in two stages and write it; says how good it is."""
     model = untrained()
     first = small_passages(3000, 1, **FIRST_STAGE)
-    fit(model, model.prepare(first), steps=300, lr=2e-3)
-    train, dev = small_passages(6000, 2), small_passages(300, 3)
-    fit(model, model.prepare(train), model.prepare(dev), steps=1800, lr=2e-3, dev_every=200)
+    fit(model, model.prepare(first), steps=300, lr=1.5e-3)
+    train = small_passages(12000, 2, turned=0.5, no_answer=0.25, alike=0.7)
+    dev = small_passages(500, 3)
+    fit(model, model.prepare(train), model.prepare(dev), steps=2200, lr=3e-3, dev_every=200)
     model.threshold = best_threshold(*margins(model, dev))[0]
     model.save(path)
     test = small_passages(500, 4, held_out=True)
