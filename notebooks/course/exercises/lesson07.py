@@ -372,6 +372,7 @@ register(
     reference=solution.decode_entities,
     cases=[
         Case("one entity in the middle", _labels("O B-PER I-PER O")),
+        Case("three words", _labels("O B-ORG I-ORG I-ORG"), why="its first word stays the first"),
         Case("one at each end", _labels("B-PER O O B-LOC I-LOC"),
              why="the last entity has no label after it that closes it"),
         Case("two of one type side by side", _labels("B-LOC B-LOC I-LOC O"),
@@ -647,6 +648,9 @@ register(
         Case("I- at the beginning", _sentences("O B-PER I-PER / O I-PER I-PER")),
         Case("I- at the beginning, strict",
              _sentences("O B-PER I-PER B-LOC / O I-PER I-PER B-LOC", strict=True)),
+        Case("I- at the beginning of a true one, strict",
+             _sentences("O I-PER O B-LOC / O B-PER O B-LOC", strict=True),
+             why="strict is for both sides"),
         Case("nothing predicted", _sentences("B-PER O / O O")),
         Case("nothing to find", _sentences("O O / O B-PER")),
         Case("no entity anywhere", _sentences("O O / O O"), why="nothing to divide by: 0.0"),
@@ -893,6 +897,7 @@ register(
     cases=[
         Case("one of each", _found("PER 0 1, ORG 3 3, LOC 5 7, PER 9 9",
                                    "PER 0 1, LOC 3 3, LOC 6 7, ORG 11 12")),
+        Case("two words of another type", _found("PER 0 1", "LOC 0 1")),
         Case("a border that is too wide on the left", _found("LOC 2 3", "LOC 1 3")),
         Case("a border that is too wide on the right", _found("LOC 2 3", "LOC 2 4")),
         Case("another border and another type", _found("ORG 2 4", "LOC 4 5"),
