@@ -363,6 +363,67 @@ def character_spans(entities, word_ids, offsets):
     return spans
 
 
+# --- More sentences out of few --------------------------------------------------------------------
+
+
+def _named_input(name, sentences, labels):
+    _entity_scores_input(labels, labels)
+    if len(sentences) != len(labels):
+        raise ValueError(
+            f"{name}: expected labels for each of {len(sentences)} sentences, got {len(labels)}"
+        )
+
+
+def _names_of_input(sentences, labels):
+    _named_input("names_of", sentences, labels)
+
+
+@checked(_names_of_input)
+def names_of(sentences, labels):
+    """{type: its entities, each a list of words} of labeled sentences, in order."""
+    names = {}
+    for words, own in zip(sentences, labels):
+        for kind, first, last in decode_entities(own):
+            names.setdefault(kind, []).append(list(words[first : last + 1]))
+    return names
+
+
+def _swap_entities_input(sentences, labels, rng, strange=(), share=0.3):
+    _named_input("swap_entities", sentences, labels)
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(
+            f"swap_entities: rng: expected a np.random.Generator, got {describe(rng)}"
+        )
+    _checks.fraction("swap_entities: share", share)
+
+
+@checked(_swap_entities_input)
+def swap_entities(sentences, labels, rng, strange=(), share=0.3):
+    """The sentences with each entity exchanged for another of its type: (sentences, labels).
+
+    sentences: lists of words. labels: their lists of labels. The names come from the sentences
+    themselves, so their context stays true and the name alone tells less. With words in `strange`,
+    a `share` of the names is one or two of those instead: names that only context can tell.
+
+    Dai and Adel, 2020, https://arxiv.org/abs/2010.11683 ("mention replacement")
+    """
+    names = names_of(sentences, labels)
+    new_sentences, new_labels = [], []
+    for words, own in zip(sentences, labels):
+        new_words, new_own, at = [], [], 0
+        for kind, first, last in decode_entities(own):
+            name = names[kind][rng.integers(len(names[kind]))]
+            if len(strange) and rng.random() < share:
+                size = 1 + int(rng.random() < 0.25)
+                name = [strange[i] for i in rng.integers(len(strange), size=size)]
+            new_words += [*words[at:first], *name]
+            new_own += [*own[at:first], "B-" + kind, *["I-" + kind] * (len(name) - 1)]
+            at = last + 1
+        new_sentences.append([*new_words, *words[at:]])
+        new_labels.append([*new_own, *own[at:]])
+    return new_sentences, new_labels
+
+
 # --- Looking at one decision ----------------------------------------------------------------------
 
 

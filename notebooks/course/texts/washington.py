@@ -154,3 +154,40 @@ def vocabulary():
         pieces.add(name[0])
         pieces.update("##" + name[at : at + 2] for at in range(1, len(name), 2))
     return ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *sorted(words | pieces)]
+
+
+# --- Everyday sentences ---------------------------------------------------------------------------
+
+# What people type when they try a tagger. PER, ORG and LOC stand for names of that type.
+_EVERYDAY = """
+PER works at ORG in LOC .|PER works for ORG .|My name is PER and I live in LOC .|PER lives in LOC .
+PER moved from LOC to LOC .|PER left ORG and joined ORG .|ORG hired PER last year .
+ORG opened an office in LOC .|PER met PER in LOC .|PER , the head of ORG , flew to LOC .
+We went to LOC with PER .|Is LOC near LOC ?|ORG bought ORG .|I was born in LOC .
+PER studied in LOC and now works at ORG .|A friend of PER found a job at ORG .
+The ORG office in LOC is closed .|PER wrote to ORG about it .|Have you ever been to LOC ?
+Hello PER , greetings from LOC !|Yesterday PER called me .|It rains in LOC today .
+I bought it from ORG .|My sister PER sells cars .|The meeting starts at nine .
+Nothing happened today .|It works again .|I like this town and its people .
+""".replace("\n", "|").strip("|").split("|")
+
+
+def everyday_sentences(names, count, seed=0):
+    """`count` sentences such as people type to try a tagger: [(words, labels)].
+
+    names: {"PER": [list of words, ...], "ORG": ..., "LOC": ...}, drawn from at random.
+    """
+    rng = np.random.default_rng([seed, 99])
+    sentences = []
+    for number in range(count):
+        words, labels = [], []
+        for word in _EVERYDAY[number % len(_EVERYDAY)].split():
+            if word in TYPES:
+                name = names[word][rng.integers(len(names[word]))]
+                words += name
+                labels += [f"B-{word}"] + [f"I-{word}"] * (len(name) - 1)
+            else:
+                words.append(word)
+                labels.append("O")
+        sentences.append((words, labels))
+    return sentences
