@@ -6,8 +6,11 @@ import warnings
 import numpy as np
 import pytest
 
+from solutions.embeddings import WordPieceTokenizer
+from solutions.encoder import Encoder, EncoderConfig, init_params
 from solutions.token_classification import (
     LABELS,
+    TokenClassifier,
     aggregate_words,
     align_labels,
     character_spans,
@@ -16,8 +19,13 @@ from solutions.token_classification import (
     entity_scores_by_type,
     error_kinds,
     inside,
+    merge_windows,
+    names_of,
+    occlusion,
+    swap_entities,
     token_probabilities,
 )
+from solutions.training import fit
 
 
 def random_labels(rng, length):
@@ -242,3 +250,184 @@ def test_character_spans():
     assert character_spans(entities, word_ids, offsets) == [(0, 3, "PER"), (4, 15, "ORG")]
     with pytest.raises(ValueError, match="words 4 to 4"):
         character_spans([("PER", 4, 4)], word_ids, offsets)
+
+
+# --- the classifier -------------------------------------------------------------------------------
+
+WORDS = "ana met novatek in rome again new york and lima".split()
+
+
+def small_tagger(dtype=np.float32, max_length=16, **options):
+    pieces = ["##" + letter for letter in "abcdefghijklmnopqrstuvwxyz"]
+    letters = list("abcdefghijklmnopqrstuvwxyz.,'")
+    tokenizer = WordPieceTokenizer(
+        ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *letters, *pieces]
+    )
+    config = EncoderConfig(len(tokenizer), 16, 2, 2, 32, max_length)
+    encoder = Encoder(config, {n: a * (8 if a.ndim == 2 else 1)
+                               for n, a in init_params(config, 3, dtype).items()})  # fmt: skip
+    model = TokenClassifier(encoder, tokenizer, seed=1, **options)
+    model.params["head.weight"] *= 60
+    return model
+
+
+SENTENCES = [["Ana", "met", "Novatek", "."], ["in", "New", "York"], ["Lima", "again", "Zoe"]]
+SENTENCE_LABELS = [["B-PER", "O", "B-ORG", "O"], ["O", "B-LOC", "I-LOC"], ["B-LOC", "O", "B-PER"]]
+
+
+@pytest.mark.parametrize("all_pieces", [True, False])
+def test_gradients_of_the_whole_model(all_pieces):
+    model = small_tagger(np.float64, all_pieces=all_pieces)
+    examples = model.prepare(SENTENCES, SENTENCE_LABELS)
+    _, grads, count = model.loss_and_grads(examples)
+    assert count == (12 if all_pieces else 10)  # Zoe is three pieces
+    rng = np.random.default_rng(0)
+    for name in ("head.weight", "head.bias", "encoder.embeddings.token",
+                 "encoder.layers.0.attention.qkv.weight"):  # fmt: skip
+        array = model.params[name]
+        direction = rng.normal(size=array.shape)
+        slopes = []
+        for sign in (1, -1):
+            array += sign * 1e-6 * direction
+            slopes.append(sign * model.loss_and_grads(examples)[0])
+            array -= sign * 1e-6 * direction
+        np.testing.assert_allclose(sum(slopes) / 2e-6, np.sum(grads[name] * direction), rtol=1e-5)
+
+
+def test_it_learns_three_sentences():
+    model = small_tagger()
+    examples = model.prepare(SENTENCES, SENTENCE_LABELS)
+    fit(model, examples, steps=80, lr=3e-3, batch_size=3)
+    assert model.label_words(SENTENCES) == SENTENCE_LABELS
+    assert model.evaluate(examples) == 1.0
+    found = model.predict("Ana met Novatek .")
+    assert [(e.text, e.type, e.start, e.end) for e in found] == [
+        ("Ana", "PER", 0, 3), ("Novatek", "ORG", 8, 15),
+    ]  # fmt: skip
+    assert all(0.5 < e.score <= 1 for e in found)
+    assert model.predict("Ana met Novatek .", threshold=1.1) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Zoë met 👍🏽 Ana in  New\nYork.",
+        "Zoe\u0308 met Ana",
+        "\u200bAna",
+        "  Ana\t\tin\u00a0Rome\n\n",
+        "ANA'S Ｎew york",
+        "",
+        " \n",
+        "\u0301",
+        "ana " * 100,
+        "x" * 300,
+    ],
+)
+@pytest.mark.parametrize("strategy", ["first", "max", "average"])
+def test_entities_are_slices_of_the_text(text, strategy):
+    model = small_tagger()
+    model.params["head.bias"][0] = -50  # nothing is O
+    found = model.predict(text, strategy)
+    assert all(text[e.start : e.end] == e.text and e.text.strip() == e.text for e in found)
+    assert [e.start for e in found] == sorted(e.start for e in found)
+    inside = [i for e in found for i in range(e.start, e.end)]
+    assert len(inside) == len(set(inside))
+    letters = {i for i, letter in enumerate(text) if letter.isalpha()}
+    assert letters <= set(inside)
+
+
+def test_an_accent_stays_with_its_letter():
+    model = small_tagger()
+    model.params["head.bias"][:] = [-50, 50, -50, -50, -50, -50, -50]
+    assert [e.text for e in model.predict("Zoe\u0308 met Ana")] == ["Zoe\u0308", "met", "Ana"]
+
+
+def test_a_long_text_is_read_to_its_end():
+    model = small_tagger()
+    text = "ana met rome and lima . " * 40
+    encoding, pieces = model.piece_probabilities(text)
+    assert len(pieces) == len(encoding) == 240
+    np.testing.assert_allclose(pieces.sum(axis=1), 1, rtol=1e-5)
+    assert len(model.label_words([text.split()])[0]) == 240
+    short = model.piece_probabilities("ana met rome")[1]
+    whole = model._probabilities([model.tokenizer.encode("ana met rome", add_special_tokens=False)])
+    np.testing.assert_array_equal(short, whole[0])
+    examples = model.prepare([text.split()], [["O"] * 240])
+    assert model.loss_and_grads(examples)[2] >= 240
+
+
+def test_windows_are_merged_by_the_middle():
+    rows = [np.full((4, 1), 0.0), np.full((4, 1), 1.0)]
+    merged = merge_windows(rows, [(0, 4), (2, 6)], 6)
+    np.testing.assert_array_equal(merged[:, 0], [0, 0, 0, 1, 1, 1])
+
+
+def test_words_without_a_piece_are_o():
+    model = small_tagger()
+    model.params["head.bias"][0] = -50
+    labels = model.label_words([["\u200b", "ana", "\u200b"], ["\u200b"]])
+    assert labels[0][0] == labels[0][2] == "O"
+    assert labels[1] == ["O"]
+    assert labels[0][1] != "O"
+    np.testing.assert_array_equal(model.word_probabilities(["\u200b"]), [[1, 0, 0, 0, 0, 0, 0]])
+
+
+def test_saved_and_loaded(tmp_path):
+    model = small_tagger(all_pieces=False)
+    path = tmp_path / "tagger.npz"
+    model.save(path)
+    loaded = TokenClassifier.load(path, model.tokenizer)
+    assert loaded.labels == model.labels
+    assert loaded.all_pieces is False
+    assert loaded.encoder.config == model.encoder.config
+    one, other = (m.word_probabilities(WORDS) for m in (model, loaded))
+    np.testing.assert_allclose(one, other, atol=0.02)
+    with np.load(path, allow_pickle=False) as file:
+        assert all(file[name].dtype != object for name in file.files)
+    np.savez(tmp_path / "other.npz", x=np.zeros(2))
+    with pytest.raises(ValueError, match="a saved classifier"):
+        TokenClassifier.load(tmp_path / "other.npz", model.tokenizer)
+
+
+def test_the_classifier_refuses():
+    model = small_tagger()
+    with pytest.raises(ValueError, match="a B- and an I- of each type"):
+        TokenClassifier(model.encoder, model.tokenizer, labels=("O", "B-PER"))
+    with pytest.raises(ValueError, match="sentence 0: expected labels out of"):
+        model.prepare([["ana"]], [["B-MISC"]])
+    with pytest.raises(ValueError, match="as many as labels"):
+        model.prepare([["ana", "met"]], [["O"]])
+    with pytest.raises(ValueError, match="a str"):
+        model.predict(["ana"])
+
+
+def test_nothing_writes_into_its_arguments():
+    pieces = np.random.default_rng(0).random((3, 2))
+    before = pieces.copy()
+    word_ids, labels = [None, 0, 0], ["B-PER"]
+    aggregate_words(pieces, word_ids, "average")[:] = 9
+    align_labels(word_ids, labels, True)
+    np.testing.assert_array_equal(pieces, before)
+    assert (word_ids, labels) == ([None, 0, 0], ["B-PER"])
+
+
+def test_swapped_names_keep_their_type():
+    words = [["Ana", "Costa", "left", "Rome"], ["Lima", "is", "far"], ["again"]]
+    labels = [["B-PER", "I-PER", "O", "B-LOC"], ["B-LOC", "O", "O"], ["O"]]
+    new, new_labels = swap_entities(words, labels, np.random.default_rng(0))
+    assert [k for own in new_labels for k, _, _ in decode_entities(own)] == ["PER", "LOC", "LOC"]
+    assert all(len(w) == len(own) for w, own in zip(new, new_labels))
+    assert new[2] == ["again"]
+    assert names_of(words, labels) == {"PER": [["Ana", "Costa"]], "LOC": [["Rome"], ["Lima"]]}
+    strange, _ = swap_entities(words, labels, np.random.default_rng(0), ["xyz"], 0.999)
+    assert "xyz" in strange[1]
+    assert words[0] == ["Ana", "Costa", "left", "Rome"]
+
+
+def test_occlusion_counts_places_anew():
+    def probability(words, place):
+        assert words[place] == "x"
+        return words.count("b") / 4
+
+    fall = occlusion(probability, ["b", "b", "a", "x", "c"], 3)
+    np.testing.assert_allclose(fall, [0.25, 0.25, 0, 0, 0])
