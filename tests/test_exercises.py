@@ -307,7 +307,7 @@ def test_shapes_are_told():
     ],
 )
 def test_patterns_are_told(change, said):
-    x = np.random.default_rng(0).normal(size=(3, 3))
+    x = np.random.default_rng(0).normal(size=(4, 4))
     add(**toy(lambda_with_doc(lambda x: x * 1.0), [x, x + 1]))
     report = course.check("toy", lambda x: change(x) * 1.0)
     assert any(said in text for _, text in report.rows)

@@ -377,9 +377,7 @@ class _Stage:
     def still(self, shown: str) -> str:
         """For readers without a kernel: the picture, and the values it was drawn at."""
         listed = "".join(
-            f"<li>{html.escape(control.label)}: {html.escape(_plain(self.values[name]))}"
-            + (f" ({html.escape(self.words(name))})" if self._says_more(name) else "")
-            + "</li>"
+            f"<li>{html.escape(control.label)}: {html.escape(self._said(name, control))}</li>"
             for name, control in self.one.controls.items()
         )
         return (
@@ -390,6 +388,13 @@ class _Stage:
     def _says_more(self, name: str) -> bool:
         words = self.words(name)
         return bool(words) and words != _plain(self.values[name])
+
+    def _said(self, name: str, control: Any) -> str:
+        """A value as a reader sees it: a number with its words, of anything else the words."""
+        value, words = _plain(self.values[name]), self.words(name)
+        if not self._says_more(name):
+            return value
+        return f"{value} ({words})" if isinstance(control, Range) else words
 
     def front(self, shown: str):
         """The live controls and picture; None where the widget's package is missing."""

@@ -137,7 +137,7 @@ GROUNDS = {
     "alert-danger": ("#fdeceb", "#b3261e"),
     "alert-success": ("#e7f5ea", "#1a7f37"),
 }
-CODE = "background:rgba(31,35,40,.09);color:inherit;padding:1px 4px;border-radius:3px"
+CODE = "background:rgba(31,35,40,.09);color:#1f2328;padding:1px 4px;border-radius:3px"
 
 
 def notice(alert: str, body: str) -> str:
@@ -159,7 +159,7 @@ def inline(text: str) -> str:
 def pre(text: str, margin: str = "4px 0") -> str:
     """A block of code or output, escaped, in the colors of the box around it."""
     return (
-        f'<pre style="margin:{margin};padding:0;background:transparent;color:inherit;'
+        f'<pre style="margin:{margin};padding:0;background:transparent;color:#1f2328;'
         'font-size:13px;line-height:1.4;white-space:pre;overflow-x:auto">'
         f"{html.escape(text, quote=False)}</pre>"
     )
@@ -180,15 +180,15 @@ def table(rows) -> str:
         block = "\n" in text or label.startswith(("your", "expected"))
         value = pre(text, "0") if block else inline(text)
         cells.append(
-            '<tr style="background:transparent;color:inherit">'
+            '<tr style="background:transparent;color:#1f2328">'
             '<th scope="row" style="text-align:left;'
             "vertical-align:top;font-weight:normal;padding:1px 16px 1px 0;"
-            f'color:inherit">{inline(label)}</th>'
-            f'<td style="text-align:left;vertical-align:top;padding:1px 0;color:inherit">{value}'
+            f'color:#1f2328">{inline(label)}</th>'
+            f'<td style="text-align:left;vertical-align:top;padding:1px 0;color:#1f2328">{value}'
             "</td></tr>"
         )
     return (
         '<table style="margin:6px 0;border:none;font-size:13px;line-height:1.45;'
-        'background:transparent;color:inherit">'
+        'background:transparent;color:#1f2328">'
         f"<tbody>{''.join(cells)}</tbody></table>"
     )

@@ -9,6 +9,16 @@ from solutions.training import fit
 LABELS = ["negative", "positive"]
 
 
+def as_typed(review, i):
+    """Some reviews in the present tense, some plain ones with "very": readers type both."""
+    text = review.text
+    if review.subject == "plain" and i % 2:
+        text = text.replace(" was ", (" was very ", " was really ")[i % 4 // 2])
+    if review.subject not in ("then and now", "expectation") and i % 3 == 0:
+        text = text.replace(" was ", " is ")
+    return review._replace(text=text)
+
+
 def make(folder):
     """Write sentiment.npz; returns what it reaches, as text."""
     tokenizer = load_tokenizer()
@@ -20,7 +30,8 @@ def make(folder):
         return model.prepare([r.text for r in reviews], [r.label for r in reviews])
 
     dev, test = controlled_reviews(300, seed=2), controlled_reviews(600, 3, HELD_OUT_NOUNS)
-    fit(model, examples(controlled_reviews(3200, seed=1)), examples(dev), epochs=16, lr=1e-3)
+    train = [as_typed(r, i) for i, r in enumerate(controlled_reviews(4000, seed=1))]
+    fit(model, examples(train), examples(dev), epochs=14, lr=1e-3)
     model.save(folder / "sentiment.npz")
     saved = TextClassifier.load(folder / "sentiment.npz", tokenizer)
     return f"controlled sentences {saved.evaluate(examples(test)):.3f}"
