@@ -479,8 +479,11 @@ class QuestionAnswerer:
 
     # From texts to inputs
 
-    def _windows(self, question, passage, answer=None):
-        """The inputs for one question, at least one, and the passage's tokens."""
+    def inputs(self, question, passage, answer=None):
+        """The encoder's inputs for one question, a list of Windows, at least one.
+
+        answer: (start, stop) in characters of the passage, for the labels; None for no answer.
+        """
         for name, text in (("question", question), ("passage", passage)):
             if not isinstance(text, str):
                 raise ValueError(f"{name}: expected a str, got {describe(text)}")
@@ -526,7 +529,7 @@ class QuestionAnswerer:
                         f"got {item.passage[start : start + len(text)]!r}"
                     )
                 answer = start, start + len(text)
-            made += self._windows(item.question, item.passage, answer)
+            made += self.inputs(item.question, item.passage, answer)
         return made
 
     # Logits, loss and gradients
@@ -600,7 +603,7 @@ class QuestionAnswerer:
 
         At least one: of a passage without a token, the empty answer.
         """
-        made = self._windows(question, passage)
+        made = self.inputs(question, passage)
         return self._answers(passage, made, self.logits(made), top_k)
 
     def _answers(self, passage, made, logits, top_k):
@@ -634,7 +637,7 @@ class QuestionAnswerer:
 
         With decide=False the best answer is given even where "no answer" leads.
         """
-        made = [self._windows(item.question, item.passage) for item in items]
+        made = [self.inputs(item.question, item.passage) for item in items]
         logits = iter(self.logits([window for group in made for window in group]))
         best = [
             self._answers(item.passage, group, [next(logits) for _ in group], 1)[0]
@@ -644,7 +647,7 @@ class QuestionAnswerer:
 
     def attention(self, question, passage):
         """Tokens of the first window, and the weights (layers, heads, queries, keys) in it."""
-        window = self._windows(question, passage)[0]
+        window = self.inputs(question, passage)[0]
         batch, _ = self._batch([window])
         weights = self.encoder.layers_and_attention(**batch)[1]
         return window.encoding.tokens, np.stack([layer[0] for layer in weights])

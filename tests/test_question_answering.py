@@ -361,7 +361,7 @@ def test_windows_are_merged_by_place_with_the_highest_score():
     """Against a reading of every window by itself."""
     model = make_model(max_length=20, overlap=5)
     passage = " ".join(item.passage for item in small.small_passages(3, 5))
-    made = model._windows(QUESTION, passage)
+    made = model.inputs(QUESTION, passage)
     assert len(made) > 3
     by_place, nulls = {}, []
     for window in made:

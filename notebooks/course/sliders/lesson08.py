@@ -170,7 +170,7 @@ def two_models():
 def longest_answer(longest, weights, question, model, random):
     """The best answer under a limit of its length, from random and from trained weights."""
     chosen = random if weights == "random" else model
-    window = chosen._windows(question, PASSAGE)[0]
+    window = chosen.inputs(question, PASSAGE)[0]
     starts, ends = chosen.logits([window])[0]
     found = [best_spans(starts, ends, window.allowed, n)[0] for n in range(1, 31)]
     first, last, score = found[longest - 1]
@@ -245,7 +245,7 @@ def snapshot(model, probes, step, score):
         own = own + weights[:, :, right, name] / len(probes)
         other = other + weights[:, :, wrong, name] / len(probes)
         if shown is None:
-            window = model._windows(item.question, item.passage)[0]
+            window = model.inputs(item.question, item.passage)[0]
             starts, _ = model.logits([window])[0]
             shown = {
                 "question": item.question, "tokens": tokens, "rows": (right, wrong),
@@ -275,10 +275,11 @@ def probe_passages():
 
 @slider(
     step=Range(0, 300, 20, start=80, label="training step"),
-    head=Choice({"the head that changes most": 0, "second": 1, "third": 2}, label="head"),
+    head=Choice({"the head that changes most": 0, "second": 1, "third": 2}, label="head",
+                words=lambda v: ""),
     lesson="08",
     given=lambda: {"snapshots": _few_snapshots()},
-)
+)  # fmt: skip
 def breakthrough(step, head, snapshots):
     """Exact match and attention while a model trains, with the attention map at one step."""
     at = min(snapshots, key=lambda one: abs(one["step"] - step))
