@@ -150,6 +150,14 @@ def test_rates_of_the_surface():
     assert end("AdamW", 0.03) < end("plain gradient", 0.01)
 
 
+@pytest.mark.parametrize(("rate", "optimizer", "verdict"), [
+    (-3.0, "plain gradient", "has not arrived"), (-1.5, "plain gradient", "jumps to and fro"),
+    (-0.5, "plain gradient", "diverges"), (-1.25, "AdamW", "arrives"),
+])
+def test_the_surface_says_how_a_run_ends(rate, optimizer, verdict):
+    assert verdict in play.surface_picture(rate, optimizer, False, False).alt
+
+
 def test_layer_norm_picture_agrees_only_with_all_terms():
     assert play.norm_way_back(True, True, True, "random").facts["apart"] < 1e-6
     for off in range(3):

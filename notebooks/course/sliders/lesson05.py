@@ -84,6 +84,8 @@ def loss_picture(right, other):
     return side_by_side(
         curves({"loss": line}, x=grid, size=(250, 150), y_limits=(0, 8.5),
                title=f"loss = {loss:.3f}", x_title="logit of cold",
+               alt=f"Loss {loss:.3f} at a logit of {right:g} for cold; it falls toward 0 to the "
+                   "right and grows in a straight line to the left.",
                points=[(right, loss, f"{loss:.2f}")]),
         bars(chance, GAP_WORDS, vmax=1, width=130, title="probabilities"),
         bars(grad[0], GAP_WORDS, vmin=-1, vmax=1, width=150, title="gradient", fmt="{:.2f}",
@@ -187,8 +189,10 @@ def surface_picture(rate, optimizer, clip, warmup):
     parts += [label(SIDE / 2, SIDE + 32, "weight of the length", size=12, anchor="middle"),
               label(-32, SIDE / 2, "weight of I, you, we", size=12, anchor="middle", turn=-90),
               "</g>"]
+    jump = abs(places[-1, 0] - places[-2, 0])
     verdict = ("diverges" if losses[-10:].mean() > losses[0] else
-               "arrives" if losses[-1] < 0.615 else "has not arrived")
+               "jumps to and fro" if jump > 0.03 else
+               "arrives" if losses[-1] < 0.618 else "has not arrived")
     title = f"{optimizer}, rate {10**rate:.2g}: {verdict}"
     ground = card(SIDE + 62, SIDE + 40, parts, f"{title}. Loss from {losses[0]:.3f} to "
                   f"{losses[-1]:.3f} in 40 steps; the lowest of the surface is 0.612.", title)
@@ -280,7 +284,7 @@ def step_picture(scale, part):
     lines = {"all of AdamW": step_lengths(10.0**scale, PARTS[0])}
     if part != PARTS[0]:
         lines[part] = step_lengths(10.0**scale, part)
-    return curves(lines, x=np.arange(1, 41), x_title="step", y_log=True, y_limits=(1e-6, 1e2),
+    return curves(lines, x=np.arange(1, 41), x_title="step", y_log=True, y_limits=(1e-6, 1e3),
                   y_title="step / learning rate", lines=[(1.0, "one learning rate")],
                   title=f"Step lengths for gradients of about {10.0**scale:g}", lengths=lines[part])
 
@@ -340,7 +344,11 @@ def mask_picture(rate, seed):
                                          np.where(hidden == ids, 3, 2)))
     colors = [(LINE, SERIES[0], SERIES[1], SERIES[2])[kind] for kind in kinds]
     left = int((~special).sum() - (asked & (hidden != ids)).sum())
+    said = ", ".join(f"{tokenizer.tokens[i]} for {t}" for i, t, a in
+                     zip(hidden, encoding.tokens, asked, strict=True) if a)
     return token_strip([tokenizer.tokens[i] for i in hidden], np.where(asked, 0.6, 0.3), vmax=1.0,
+                       alt=f"A sentence of {len(ids)} tokens, {rate} % to be hidden. It shows "
+                           f"{said or 'every token as it is'}.",
                        color=colors, under=[t if a else "" for t, a in
                                             zip(encoding.tokens, asked, strict=True)],
                        title=f"{asked.sum()} questions (the answer below each), {left} true words "
