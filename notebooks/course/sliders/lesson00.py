@@ -1,8 +1,11 @@
-"""Lesson 00's slider: the finished thing."""
+"""Lesson 00's sliders: the finished thing."""
+
+import html
 
 from course import weights
+from course.drawing import INK, PALETTE, Picture, bars, entities, mix, visible
 from course.explore import Text, slider
-from course.sliders import lesson06
+from course.sliders import lesson06, lesson07, lesson08
 
 
 @slider(text=Text("I expected a dull show but got a lovely one.", label="a sentence",
@@ -11,3 +14,42 @@ from course.sliders import lesson06
 def read_a_sentence(text, model):
     """A sentence of the reader's through the trained classifier."""
     return lesson06.read_a_sentence(text, model)
+
+
+def _three():
+    return {"classifier": weights.sentiment(), "tagger": lesson07.trained()["model"],
+            "reader": lesson08.trained()["model"]}
+
+
+@slider(text=Text("Mara Lind works at the museum in Oslo. The museum was dull, not lovely.",
+                  label="a text", max_length=240),
+        question=Text("Where does Mara work?", label="a question", max_length=80),
+        lesson="00", given=_three)
+def three_heads(text, question, classifier, tagger, reader):
+    """One text through three heads: a class, a label for each word, an answer to a question."""
+    if not text.strip():
+        return Picture("Type a text.", "Nothing typed yet.", kind="html")
+    probabilities = classifier.probabilities([text])[0]
+    verdict = bars(probabilities, classifier.labels, vmax=1, width=240,
+                   color=[PALETTE[name] for name in classifier.labels],
+                   probabilities=probabilities)
+    found = [(e.start, e.end, e.type) for e in tagger.predict(text)]
+    tagged = entities(text, found)
+    try:
+        answer = reader.answer(question, text)
+        said = answer.text or "it says: not in this text"
+    except ValueError as error:
+        answer, said = None, str(error)
+    marked = html.escape(visible(text))
+    if answer is not None and answer.text:
+        marked = (html.escape(visible(text[:answer.start]))
+                  + f'<span style="background:{mix(PALETTE["start"], 0.3)};color:{INK};'
+                  f'border-radius:4px;padding:1px 4px">{html.escape(visible(answer.text))}</span>'
+                  + html.escape(visible(text[answer.end:])))
+    rows = ((f"<b>06, a class for the text</b><br>{verdict._repr_html_()}"),
+            f"<b>07, a label for each word</b><br>{tagged.body}",
+            f"<b>08, an answer in the text</b>: {html.escape(visible(question))}<br>"
+            f'<span style="line-height:2">{marked}</span>')
+    return Picture("".join(f'<div style="margin-bottom:10px">{row}</div>' for row in rows),
+                   f"{verdict.alt} {tagged.alt} {visible(question)} {visible(said)}.",
+                   {"probabilities": probabilities}, kind="html")

@@ -176,7 +176,8 @@ def calibration_picture(temperature, logits, true, labels):
 
 @slider(text=Text("The hotel was not good but bad.", label="a sentence",
                   max_length=200),
-        head=Range(0, 3, 1, label="head", words=lambda v: f"head {v + 1} of 4"), layer=Range(1, 2, 1, start=2, label="layer"),
+        head=Range(0, 3, 1, label="head", words=lambda v: f"head {v + 1} of 4"),
+        layer=Range(1, 2, 1, start=2, label="layer"),
         lesson="06", given=lambda: {"model": weights.sentiment()})
 def cls_attention(text, head, layer, model):
     """The attention of [CLS] on the words, one head of one layer."""
