@@ -19,7 +19,7 @@ import zipfile
 
 import numpy as np
 
-from solutions import _checks, _kernels
+from solutions import _checks, _inference, _kernels
 from solutions._checks import checked
 from solutions.attention import causal_mask, padding_mask
 
@@ -381,10 +381,27 @@ class Encoder:
         """Hidden states (batch, length, d_model).
 
         input_ids: integers (batch, length). attention_mask: (batch, length), True or 1 for a real
-        token; all real if None. It hides keys: rows of padding are computed, and mean nothing.
+        token; all real if None. Rows of padding are 0: nothing is computed for them.
         token_type_ids: (batch, length), the segment of each token; all 0 if None.
         """
-        return self.forward(input_ids, attention_mask, token_type_ids)[0]
+        self._check_ids(input_ids, token_type_ids)
+        real = np.ones(input_ids.shape, dtype=bool)
+        if attention_mask is not None:
+            _checks.real_tokens("Encoder: attention_mask", attention_mask, input_ids.shape)
+            real = attention_mask.astype(bool)
+        dtype = self.params["embeddings.token"].dtype
+        out = np.zeros((*real.shape, self.config.d_model), dtype)
+
+        def run(sentences):
+            kept = real[sentences]
+            place = sentences[np.nonzero(kept)[0]], np.nonzero(kept)[1]
+            segments = 0 if token_type_ids is None else token_type_ids[place]
+            out[place] = self._without_padding(
+                input_ids[place], place[1], segments, kept.sum(axis=1)
+            )
+
+        _inference.side_by_side(run, _inference.portions(real.sum(axis=1)))
+        return out
 
     def forward(self, input_ids, attention_mask=None, token_type_ids=None, rng=None, keep=False):
         """Hidden states, and what `backward` needs (None unless keep).
@@ -440,6 +457,33 @@ class Encoder:
             states.append(hidden)
             attention.append(weights)
         return states, attention
+
+    def _without_padding(self, input_ids, positions, segments, lengths):
+        """Hidden states (tokens, d_model) of sentences that stand one behind the other."""
+        params, config = self.params, self.config
+        x = params["embeddings.token"][input_ids]
+        x += params["embeddings.segment"][segments]
+        if config.positions:
+            x += params["embeddings.position"][positions]
+        x, _ = self._norm("embeddings", x, False)
+        groups = _inference.runs(lengths)
+        dtype = x.dtype
+
+        def visible(length):
+            return causal_mask(length).astype(dtype) if config.causal else None
+
+        for i in range(config.num_layers):
+            name = f"layers.{i}."
+            qkv = self._linear(name + "attention.qkv", x)
+            context = _inference.attention(qkv, groups, config.num_heads, visible)
+            attended = self._linear(name + "attention.output", context)
+            attended += x
+            middle, _ = self._norm(name + "attention", attended, False)
+            inner = self._linear(name + "feed_forward.inner", middle)
+            x = self._linear(name + "feed_forward.output", _kernels.gelu(inner, False)[0])
+            x += middle
+            x, _ = self._norm(name + "feed_forward", x, False)
+        return x
 
     # Checks and masks
 
