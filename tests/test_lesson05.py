@@ -151,7 +151,7 @@ def test_rates_of_the_surface():
 
 
 @pytest.mark.parametrize(("rate", "optimizer", "verdict"), [
-    (-3.0, "plain gradient", "has not arrived"), (-1.5, "plain gradient", "jumps to and fro"),
+    (-3.0, "plain gradient", "has not arrived"), (-1.5, "plain gradient", "jumps back and forth"),
     (-0.5, "plain gradient", "diverges"), (-1.25, "AdamW", "arrives"),
 ])
 def test_the_surface_says_how_a_run_ends(rate, optimizer, verdict):

@@ -191,7 +191,7 @@ def surface_picture(rate, optimizer, clip, warmup):
               "</g>"]
     jump = abs(places[-1, 0] - places[-2, 0])
     verdict = ("diverges" if losses[-10:].mean() > losses[0] else
-               "jumps to and fro" if jump > 0.03 else
+               "jumps back and forth" if jump > 0.03 else
                "arrives" if losses[-1] < 0.618 else "has not arrived")
     title = f"{optimizer}, rate {10**rate:.2g}: {verdict}"
     ground = card(SIDE + 62, SIDE + 40, parts, f"{title}. Loss from {losses[0]:.3f} to "
