@@ -433,6 +433,8 @@ class Encoder:
 
         `cache` comes from forward(..., keep=True).
         """
+        shape = ("batch", "length", self.config.d_model)
+        _checks.floats("Encoder: grad_hidden", grad_hidden, shape=shape)
         embedding_cache, layer_caches = cache
         grad = grad_hidden.reshape(-1, self.config.d_model)
         grads = {}

@@ -561,6 +561,10 @@ def test_large_scores_do_not_overflow():
         (lambda e: e(IDS, None, SEGMENTS[:2]), "token_type_ids: expected integers of shape (3, 5)"),
         (lambda e: e.forward_from(3, np.ones((1, 2, 6))), "layer: expected a whole number from 0"),
         (lambda e: e.forward_from(0, np.ones((1, 2, 5))), "hidden_states: expected floats"),
+        (
+            lambda e: e.backward(np.ones((3, 6)), e.forward(IDS, keep=True)[1]),
+            "grad_hidden: expected floats of shape (batch, length, 6)",
+        ),
     ],
 )
 def test_wrong_input_is_said(call, words):

@@ -187,14 +187,22 @@ def serve(side, threads, folder):
         print(json.dumps(times), flush=True)
 
 
-def start(python, side, threads, folder):
+def command(python, side, threads, folder="."):
+    """What starts this file as a process that serves one side, and its environment."""
     environment = {name: v for name, v in os.environ.items() if name != "OPENBLAS_CORETYPE"}
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         environment[name] = str(threads)
     environment["PYTHONPATH"] = str(REPOSITORY)
-    command = [python, HERE, "--serve", side, "--threads", str(threads), "--folder", folder]
+    words = [python, HERE, "--serve", side, "--threads", str(threads), "--folder", folder]
+    return {"args": words, "env": environment}
+
+
+def start(python, side, threads, folder):
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        **command(python, side, threads, folder),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     version = process.stdout.readline().strip()
     if not version:
@@ -246,7 +254,7 @@ def growth():
     """Time and peak memory of our step, by length and by batch."""
     import tracemalloc
 
-    print("\n   batch  length   ms a step   peak MB")
+    print("\n   batch  length   ms a step   peak MB", flush=True)
     for batch, length in [(32, 24), (32, 48), (32, 96), (32, 192), (32, 384), (8, 24), (128, 24)]:
         step, _ = our_step(batch, length)
         step()
@@ -259,7 +267,10 @@ def growth():
         step()
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        print(f"{batch:8} {length:7} {1e3 * statistics.median(times):11.2f} {peak / 1e6:9.1f}")
+        print(
+            f"{batch:8} {length:7} {1e3 * statistics.median(times):11.2f} {peak / 1e6:9.1f}",
+            flush=True,
+        )
 
 
 def main():
@@ -273,15 +284,17 @@ def main():
     parser.add_argument("--turns", type=int, default=20, help="how often the two take turns")
     parser.add_argument("--steps", type=int, default=50, help="steps a turn")
     parser.add_argument("--no-growth", action="store_true", help="leave out the table of sizes")
-    parser.add_argument("--serve", choices=["ours", "torch"], help=argparse.SUPPRESS)
+    parser.add_argument("--serve", choices=["ours", "torch", "growth"], help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.serve == "growth":
+        return growth()
     if arguments.serve:
         return serve(arguments.serve, arguments.threads, arguments.folder)
 
     ours, theirs = race(arguments)
     if not arguments.no_growth:
-        growth()
+        subprocess.run(**command(sys.executable, "growth", arguments.threads), check=True)
     ratios = sorted(one / other for one, other in zip(ours, theirs))
     print(
         f"\nmedian step: ours {1e3 * statistics.median(ours):.2f} ms, "
