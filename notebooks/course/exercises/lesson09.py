@@ -108,6 +108,8 @@ register(
     reference=solution.tensor_from_bytes,
     cases=[
         Case("the only tensor, (2, 3)", _bytes_case("w", w=(2, 3)), why="rows, not columns"),
+        Case("a header without blanks at its end", _bytes_case("matrix", matrix=(3, 2)),
+             why="every byte of it counts"),
         Case("the second of three", _bytes_case("bias", w=(2, 2), bias=(4,), z=(6, 1))),
         Case("a large table behind a long header",
              _bytes_case("t", **{f"name_{i}": (1,) for i in range(40)}, t=(5, 30))),
