@@ -67,8 +67,8 @@ COMPARE = {
     ast.NotEq: (ast.Eq,),
     ast.Is: (ast.IsNot,),
     ast.IsNot: (ast.Is,),
-    ast.In: (ast.NotIn,),
-    ast.NotIn: (ast.In,),
+    ast.In: (ast.NotIn,),  # codespell:ignore
+    ast.NotIn: (ast.In,),  # codespell:ignore
 }
 OPERATORS = {
     ast.Add: ast.Sub,
