@@ -75,7 +75,7 @@ def label_strip(words, labels, scores=None, *, title="", **facts):
 
 
 @slider(
-    sentence=Text("Washington signed the bill before John flew to Washington.",
+    sentence=Text("Jordan works at Amazon and lives in Jordan.",
                   label="sentence", max_length=160),
     strategy=Choice(["first", "max", "average"], label="pieces to words"),
     threshold=Range(0.0, 1.0, 0.05, start=0.0, label="at least this sure",
@@ -236,7 +236,7 @@ def type_probabilities(model, words, place):
 @slider(
     story=Choice(list(STORIES), label="sentence"),
     model=Choice(["bidirectional", "causal"], label="encoder"),
-    shown=Range(0, 6, 1, start=6, label="words to its right",
+    shown=Range(0, 6, 1, start=0, label="words to its right",
                 words=lambda v: "the name is the last word" if v == 0 else f"at most {v} shown"),
     lesson="07", given=lambda: {"models": shipped.directions()},
 )  # fmt: skip
@@ -304,9 +304,10 @@ def direction_picture(results):
 
 LOOKED_AT = {
     "Milton signed the letter": ("In short , Milton signed the letter .", 3),
+    "tea with Milton": ("They had tea with Milton this year .", 4),
     "flew over Milton": ("We flew over Milton last week .", 3),
-    "sued Milton, asleep": ("A neighbor sued Milton , asleep under the stars .", 3),
-    "Milton hired forty clerks": ("They say that Milton hired forty clerks .", 3),
+    "owe money to Milton, quiet at dawn": ("They owe money to Milton , quiet at dawn .", 4),
+    "Milton published its accounts": ("In short , Milton published its accounts .", 3),
 }
 
 

@@ -77,11 +77,11 @@ def name_tagger(causal=False, seed=0):
     return TokenClassifier(encoder, tokenizer, dropout=0.0, all_pieces=False, seed=seed)
 
 
-def train_on_names(model, seed=0, count=300, epochs=12):
+def train_on_names(model, seed=0, count=400, epochs=12):
     """Train on `count` controlled sentences of each set; returns the History."""
     train = [s for side in SIDES for s in controlled_sentences(side, count, seed)]
     examples = model.prepare([s.words for s in train], [s.labels for s in train])
-    return fit(model, examples, epochs=epochs, lr=5e-3, batch_size=16, seed=seed)
+    return fit(model, examples, epochs=epochs, lr=4e-3, batch_size=16, seed=seed)
 
 
 def share_right(model, side, seed=0, count=300):
