@@ -370,9 +370,13 @@ class Notebook:
     def unrun(self):
         """How many code cells with a source have no number: they were not run."""
         return self.code_cells.evaluate_all(
-            """cells => cells.filter(cell =>
-                cell.querySelector('.cm-content').innerText.trim() &&
-                !/\\d/.test(cell.querySelector('.jp-InputPrompt').textContent)).length"""
+            """cells => cells.filter(cell => {
+                const source = cell.querySelector('.cm-content');
+                // a folded source shows neither text nor number; what it ran shows
+                if (!source) return !cell.querySelector('.jp-OutputArea-output');
+                return source.innerText.trim() &&
+                    !/\\d/.test(cell.querySelector('.jp-InputPrompt').textContent);
+            }).length"""
         )
 
 
