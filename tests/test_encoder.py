@@ -338,9 +338,12 @@ REAL = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 1, 1, 1, 1]])  # the last
 SEGMENTS = np.array([[0, 0, 1, 1, 1], [0, 1, 1, 0, 0], [0, 0, 0, 0, 1]])
 
 
-def readable_forward(encoder, ids, real, segments):
+def readable_forward(encoder, ids, real, segments, rng=None):
     """The encoder as the lessons put it together, from the functions that learners write."""
     params, config = encoder.params, encoder.config
+
+    def drop(x, rate):
+        return x if rng is None or rate == 0 else dropout(x, rate, rng)[0]
 
     def norm(name, x):
         gamma, beta = params[name + ".norm.gamma"], params[name + ".norm.beta"]
@@ -352,7 +355,7 @@ def readable_forward(encoder, ids, real, segments):
     x = params["embeddings.token"][ids] + params["embeddings.segment"][segments]
     if config.positions:
         x = x + params["embeddings.position"][: ids.shape[1]]
-    states, attention = [norm("embeddings", x)], []
+    states, attention = [drop(norm("embeddings", x), config.dropout)], []
     mask = padding_mask(real)
     if config.causal:
         mask = mask & causal_mask(ids.shape[1])
@@ -360,13 +363,13 @@ def readable_forward(encoder, ids, real, segments):
         name, x = f"layers.{i}.", states[-1]
         qkv = linear(x, *weights_of(name + "attention.qkv"))
         heads = [split_heads(part, config.num_heads) for part in np.split(qkv, 3, axis=-1)]
-        context, weights = scaled_dot_product_attention(*heads, mask)
-        x = norm(
-            name + "attention",
-            x + linear(merge_heads(context), *weights_of(name + "attention.output")),
-        )
+        _, weights = scaled_dot_product_attention(*heads, mask)
+        context = merge_heads(drop(weights, config.attention_dropout) @ heads[2])
+        attended = linear(context, *weights_of(name + "attention.output"))
+        x = norm(name + "attention", x + drop(attended, config.dropout))
         inner, outer = (weights_of(name + f"feed_forward.{part}") for part in ("inner", "output"))
-        states.append(norm(name + "feed_forward", x + feed_forward(x, *inner, *outer)))
+        fed = drop(feed_forward(x, *inner, *outer), config.dropout)
+        states.append(norm(name + "feed_forward", x + fed))
         attention.append(weights)
     return states, attention
 
@@ -397,6 +400,14 @@ def test_post_norm_by_hand():
     last = encoder(IDS)
     gamma, beta = (encoder.params[f"layers.1.feed_forward.norm.{n}"] for n in ("gamma", "beta"))
     np.testing.assert_allclose(((last - beta) / gamma).mean(axis=-1), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("rates", [(0.3, 0.0), (0.0, 0.4), (0.3, 0.4)])
+def test_dropout_falls_where_bert_has_it(rates):
+    encoder = encoder_of(dropout=rates[0], attention_dropout=rates[1])
+    states, _ = readable_forward(encoder, IDS, REAL, SEGMENTS, np.random.default_rng(3))
+    found, _ = encoder.forward(IDS, REAL, SEGMENTS, np.random.default_rng(3))
+    np.testing.assert_allclose(found, states[-1], rtol=1e-10, atol=1e-12)
 
 
 def test_evaluation_is_deterministic_and_training_is_not():

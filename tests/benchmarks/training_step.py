@@ -7,8 +7,9 @@
 Two processes, one of NumPy and one of PyTorch (eager), take turns, so that whatever else the
 machine does falls on both. A step is forward and backward: hidden states, a linear head on [CLS],
 cross-entropy, and the gradient of every parameter; no dropout, no optimizer. Both start from the
-same parameters, and their losses and gradients are compared first. The last line is `ratio 0.xx`:
-the median time of our steps over that of PyTorch's.
+same parameters, and their losses and gradients are compared first. Both have the same number of
+threads; OPENBLAS_CORETYPE, which would choose kernels for another processor, is unset. The last
+line is `ratio 0.xx`: the median time of our steps over that of PyTorch's.
 """
 
 import argparse
