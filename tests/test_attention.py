@@ -267,6 +267,10 @@ X = np.ones((2, 3))
             "Boolean array (True = may be attended), got float64",
         ),
         (
+            lambda: scaled_dot_product_attention(X, X, X, np.ones((2, 2), dtype=int)),
+            "Boolean array (True = may be attended), got int64",
+        ),
+        (
             lambda: scaled_dot_product_attention(X, X, X, np.ones((2, 3), dtype=bool)),
             "broadcasts to (2, 2)",
         ),
