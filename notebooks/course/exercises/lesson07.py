@@ -246,6 +246,12 @@ register(
         Mistake("repeated", _align_wrong(_repeated),
                 "With all_pieces, a B- is repeated on every piece, which says that each piece "
                 "begins an entity of its own. A word begins once: the pieces that follow get I-."),
+        Mistake("copied",
+                lambda word_ids, word_labels, all_pieces=False:
+                [-100 if word is None else word_labels[word] for word in word_ids],
+                "Every piece has its word's label, in both modes. By default only the first piece "
+                "is labeled and the others get -100; with all_pieces the others continue the word, "
+                "so their B- turns into I-."),
         Mistake("i_o", _align_wrong(_inside_always),
                 "I-O is no label: the pieces of an O word are O."),
         Mistake("all_pieces_ignored", _align_wrong(_all_ignored),
@@ -304,6 +310,18 @@ def _forgets_last(labels, strict=False):
     """Entities are closed when the next label says so; the end of the sentence is forgotten."""
     found = decode_entities(labels, strict)
     return [entity for entity in found if entity[2] != len(labels) - 1]
+
+
+def _joins_anything(labels, strict=False):
+    """Every I- moves the end of the last entity, whatever it is and wherever it ended."""
+    entities = []
+    for place, label in enumerate(labels):
+        prefix, kind = split_label(label)
+        if prefix == "I" and entities:
+            entities[-1] = (*entities[-1][:2], place)
+        elif prefix == "B":
+            entities.append((kind, place, place))
+    return entities
 
 
 def _not_cleared(labels, strict=False):
@@ -426,6 +444,10 @@ register(
                 _decode_wrong(go_on=lambda p, k, r: p == "I" and r is not None),
                 "An I- of another type was taken into the entity before it. I-LOC cannot go on "
                 "with an ORG."),
+        Mistake("joins_anything", _joins_anything,
+                "Every I- stretches the last entity, also one of another type or one that ended "
+                "words ago. It goes on only with an entity of its own type that the previous word "
+                "belongs to; otherwise, by default, it begins one."),
         Mistake("not_cleared", _not_cleared,
                 "An I- after O was joined to the entity before the O. Once something else has come "
                 "in between, the entity is over."),
