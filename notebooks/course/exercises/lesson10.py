@@ -215,7 +215,7 @@ def pair_model(first, second, labels, new_first, new_second):
     neutral. new_first, new_second: (m, d). Judged by how many of the new pairs are right.
     """
     train, new = pair_features(first, second), pair_features(new_first, new_second)
-    return linear_probe(train, labels, new, 10.0)
+    return linear_probe(train, labels, new, 300.0)
 
 
 def _truth(first, second):
