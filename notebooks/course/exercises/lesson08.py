@@ -59,6 +59,17 @@ def _answer_mask_loop(encoding):
     return allowed
 
 
+def _closing_the_last_place(encoding):
+    allowed = _lists(encoding)[0]
+    allowed[-1] = False
+    return allowed
+
+
+def _from_the_first_sep(encoding):
+    place = np.arange(len(encoding.tokens))
+    return (place >= encoding.tokens.index("[SEP]")) & (place < len(encoding.tokens) - 1)
+
+
 def _answer_mask_wrong(choose):
     """A mistake: `choose(passage, special, real)` gives the mask."""
     return lambda encoding: choose(*_lists(encoding))
@@ -100,6 +111,15 @@ register(
                                                    passage & ~special),
                 "Padding is open where it carries segment 1. Only `attention_mask` says for "
                 "certain that a token is real."),
+        Mistake("last_place", _closing_the_last_place,
+                "You close the last place. The final [SEP] stands there only without padding; "
+                "`special_tokens_mask` knows where it is."),
+        Mistake("from_the_first_sep", _from_the_first_sep,
+                "You begin at the first [SEP] itself. It ends the question and may not answer; and "
+                "behind the final [SEP] there may be padding. The three lists tell all of this."),
+        Mistake("places", lambda encoding: np.flatnonzero(_answer_mask_loop(encoding)),
+                "These are the right tokens' places. A mask has an entry for each token, True or "
+                "False."),
         Mistake("numbers", _answer_mask_wrong(lambda passage, special, real:
                                               (passage & ~special & real).astype(int)),
                 "Right places, but as 0 and 1. A mask in this course is Boolean; with integers, "
@@ -176,13 +196,25 @@ register(
                 "You mask after the softmax. The question has taken its share by then, and the "
                 "rest no longer sums to 1."),
         Mistake("multiplied", lambda logits, allowed: softmax(logits * allowed),
-                "You multiply the logits by the mask. A masked logit becomes 0, which beats every "
-                "negative one. Put -inf in its place."),
+                "Your masked logits become 0, and a 0 beats every negative logit. Put -inf in "
+                "their place."),
         Mistake("added", lambda logits, allowed: softmax(logits + allowed),
                 "Adding the mask raises allowed logits by 1 and hides nobody."),
         Mistake("renormalized", _renormalized,
-                "Dividing again after the softmax works until nothing is left to divide by: with a "
-                "masked logit of 800 the others have underflowed to 0. Mask first."),
+                "You mask the powers and divide by what is left. That works until nothing is left: "
+                "where no token is allowed, or beside a masked logit of 800, you divide 0 by 0. "
+                "Mask the logits, before the softmax."),
+        Mistake("only_the_allowed", lambda logits, allowed: softmax(logits[allowed]),
+                "You keep the allowed logits alone. The result has a place for every token, with 0 "
+                "where it may not answer: replace logits rather than drop them."),
+        Mistake("zero_times_infinity",
+                lambda logits, allowed: softmax(logits + ~allowed * -np.inf),
+                "-inf times False is 0 * inf, which is not a number. Choose with "
+                "np.where(allowed, ..., ...) instead."),
+        Mistake("penalty", lambda logits, allowed: softmax(logits - 1e9 * ~allowed),
+                "Where nothing is allowed, every logit loses the same large number, and the "
+                "softmax shares out probability to tokens that may not answer. With -inf the row "
+                "is zeros."),
         Mistake("sentinel", lambda logits, allowed: softmax(np.where(allowed, logits, -1e9)),
                 "Where nothing is allowed, your large negative number shares out probability to "
                 "tokens that may not answer. With -inf the row is zeros."),
@@ -244,8 +276,10 @@ def _best_spans_wrong(*, mask=True, order=True, strict=False, limit=True, extra=
     def search(start_logits, end_logits, allowed, max_answer_length=30, top_k=1):
         first, second = (np.arange(len(start_logits))[:, None], np.arange(len(start_logits)))
         valid = np.ones((len(start_logits), len(start_logits)), dtype=bool)
-        if mask:
-            valid &= allowed[:, None] & allowed
+        if mask and mask != "end":
+            valid &= allowed[:, None]
+        if mask and mask != "start":
+            valid &= allowed
         if order:
             valid &= (second > first) if strict else (second >= first)
         if limit:
@@ -288,6 +322,20 @@ def _upper_triangle_of_sums(start_logits, end_logits, allowed, max_answer_length
 def _nothing_anyway(start_logits, end_logits, allowed, max_answer_length=30, top_k=1):
     found = _best_spans_loop(start_logits, end_logits, allowed, max_answer_length, top_k)
     return found or [(0, 0, -np.inf)]
+
+
+def _by_place(start_logits, end_logits, allowed, max_answer_length=30, top_k=1):
+    found = _best_spans_loop(start_logits, end_logits, allowed, max_answer_length, 10_000)
+    return sorted(found, reverse=True)[:top_k]
+
+
+def _forbidden_last(low, start_logits, end_logits, allowed, max_answer_length=30, top_k=1):
+    place = np.arange(len(start_logits))
+    length = place - place[:, None] + 1
+    valid = allowed[:, None] & allowed & (length >= 1) & (length <= max_answer_length)
+    scores = np.where(valid, start_logits[:, None] + end_logits, low)
+    best = np.argsort(-scores, axis=None)[:top_k]
+    return [(int(b // len(scores)), int(b % len(scores)), float(scores.flat[b])) for b in best]
 
 
 def _products(start_logits, end_logits):
@@ -340,6 +388,14 @@ register(
                 "Your pairs may end before they start. Only end >= start is a span."),
         Mistake("mask_ignored", _best_spans_wrong(mask=False),
                 "`allowed` is not used: both ends of a span have to be allowed tokens."),
+        Mistake("end_not_masked", _best_spans_wrong(mask="start"),
+                "You ask whether the start is allowed, and not the end: [SEP] can end an answer."),
+        Mistake("start_not_masked", _best_spans_wrong(mask="end"),
+                "You ask whether the end is allowed, and not the start: a question token can begin "
+                "an answer."),
+        Mistake("swapped", lambda start_logits, end_logits, *args, **kwargs: _best_spans_loop(
+            end_logits, start_logits, *args, **kwargs),
+                "Start and end logits are swapped: a start takes its logit from `start_logits`."),
         Mistake("triu_of_sums", _upper_triangle_of_sums,
                 "np.triu fills what it removes with zeros, and a 0 beats every negative score. "
                 "Remove pairs by -inf or by a Boolean mask."),
@@ -348,6 +404,9 @@ register(
                 "same place: end >= start."),
         Mistake("no_limit", _best_spans_wrong(limit=False),
                 "max_answer_length is not used."),
+        Mistake("limit_of_thirty", lambda start_logits, end_logits, allowed, max_answer_length=30,
+                top_k=1: _best_spans_loop(start_logits, end_logits, allowed, 30, top_k),
+                "Your limit is 30 whatever max_answer_length says."),
         Mistake("one_too_long", _best_spans_wrong(extra=1),
                 "Your longest answer has one token too many. From start to end there are "
                 "end - start + 1 tokens."),
@@ -357,6 +416,15 @@ register(
                 "You return one span whatever top_k says."),
         Mistake("worst_first", _best_spans_wrong(sign=-1),
                 "np.argsort sorts upward: your list begins with the worst span."),
+        Mistake("by_place", _by_place,
+                "Your list is sorted by place. Sort by the score, which stands last in each "
+                "triple, highest first."),
+        Mistake("forbidden_last", lambda *args, **kwargs: _forbidden_last(-1e9, *args, **kwargs),
+                "Forbidden pairs stand at the end of your list with a very low score. Leave them "
+                "out: fewer than top_k spans, or none, is a valid result."),
+        Mistake("infinite_last", lambda *args, **kwargs: _forbidden_last(-np.inf, *args, **kwargs),
+                "Forbidden pairs stand at the end of your list with the score -inf. Leave them "
+                "out: fewer than top_k spans, or none, is a valid result."),
         Mistake("end_exclusive", _best_spans_wrong(exclusive=1),
                 "Your end is one too far. Here the end is the last token of the answer, included."),
         Mistake("probabilities", _best_spans_wrong(scores=_products),
@@ -424,6 +492,15 @@ def _span_labels_arrays(offsets, allowed, answer):
     return int(places[0]), int(places[-1])
 
 
+def _each_for_itself(offsets, allowed, answer):
+    first = last = 0
+    for i in range(len(allowed)):
+        if answer is not None and allowed[i]:
+            first = i if offsets[i][0] == answer[0] else first
+            last = i if offsets[i][1] == answer[1] else last
+    return first, last
+
+
 def _span_labels_wrong(*, everyone=False, cut=True, touch=0, exact=False, inner=False, more=0,
                        left=True, right=True, none=(0, 0), shift=False):
     def label(offsets, allowed, answer):
@@ -485,6 +562,14 @@ register(
         Mistake("inner_only", _span_labels_wrong(inner=True),
                 "You take only tokens that lie wholly inside the answer. One that the answer "
                 "touches with a single character belongs to it."),
+        Mistake("inner_and_cut_off", _span_labels_wrong(inner=True, cut=False),
+                "You take only tokens that lie wholly inside the answer. One that the answer "
+                "touches with a single character belongs to it. And where a window cuts the answer "
+                "off, the label is (0, 0)."),
+        Mistake("each_for_itself", _each_for_itself,
+                "You look for a token that begins exactly where the answer does, and for one that "
+                "stops exactly where it stops. Where one of them is missing, your label is half "
+                "[CLS] and half a word: take the tokens that share a character with the answer."),
         Mistake("neighbors", _span_labels_wrong(touch=1),
                 "You take in a token that only borders on the answer: with `<=` in place of `<`, "
                 "the point behind the last word is included."),
@@ -670,6 +755,8 @@ register(
         Case("mean above, least below", _decide([9.0, 4.0], 5.0)),
         Case("ahead by 3, threshold 4, all negative", _decide([-1.0, -2.0], -5.0, 4.0)),
         Case("three windows, the middle one decides", _decide([8.0, 1.0, 7.0], 2.0)),
+        Case("two windows, 3 and 4, best answer 5", _decide([3.0, 4.0], 5.0),
+             why="their sum is above it, and neither of them"),
         Case("no candidate at all", _decide([1.0], -np.inf)),
     ],
     mistakes=[
@@ -690,6 +777,25 @@ register(
         Mistake("first_window", lambda null_scores, best_score, threshold=0.0:
                 null_scores[0] - best_score <= threshold,
                 "Only the first window is asked. Take the least over all windows."),
+        Mistake("last_window", lambda null_scores, best_score, threshold=0.0:
+                null_scores[-1] - best_score <= threshold,
+                "Only the last window is asked. Take the least over all windows."),
+        Mistake("sum", lambda null_scores, best_score, threshold=0.0:
+                sum(null_scores) - best_score <= threshold,
+                "You add up the no-answer scores. Their number says how long the passage is, not "
+                "whether it has the answer: take the least."),
+        Mistake("no_answer_ignored", lambda null_scores, best_score, threshold=0.0:
+                best_score > threshold,
+                "You compare the best score with the threshold alone. It says how far 'no answer' "
+                "may lead: compare the difference of the two."),
+        Mistake("distance", lambda null_scores, best_score, threshold=0.0:
+                abs(min(null_scores) - best_score) <= threshold,
+                "You take the distance of the two scores. A best answer that leads by far is to be "
+                "given, however far: keep the sign."),
+        Mistake("answer_must_lead", lambda null_scores, best_score, threshold=0.0:
+                best_score - min(null_scores) > threshold,
+                "You want the best answer to lead by more than the threshold. It is 'no answer' "
+                "that has to lead by more than that to win; level counts as an answer."),
         Mistake("at_the_threshold", lambda null_scores, best_score, threshold=0.0:
                 min(null_scores) - best_score < threshold,
                 "Level with the threshold counts as an answer: declined is only what leads by "
@@ -747,6 +853,17 @@ def _steps(*steps):
     return normalize
 
 
+def _split_pattern(blank):
+    return lambda text: re.sub(r"\ba|an|the\b", blank, text)
+
+
+def _no_leading_article(text):
+    text = _one_blank(_no_punctuation(_lower(text)))
+    for article in ("a ", "an ", "the "):
+        text = text.removeprefix(article)
+    return text
+
+
 def _normalize_by_words(text):
     kept = "".join("" if c in string.punctuation else c for c in text.lower())
     return " ".join(word for word in re.split(r"\s+", kept) if word not in ("", "a", "an", "the"))
@@ -785,6 +902,18 @@ register(
                 "You go to lower case last: by then 'The' and 'A' have not been seen as articles."),
         Mistake("punctuation_kept", _steps(_lower, _no_articles, _one_blank),
                 "Punctuation is left: 'Tower.' and 'Tower' must be the same answer."),
+        Mistake("all_marks_in_a_row", _steps(
+            _lower, lambda text: text.replace(string.punctuation, ""), _no_articles, _one_blank),
+                "text.replace(string.punctuation, '') looks for all the marks in a row, as one "
+                "text. Look at each character for itself."),
+        Mistake("marks_at_the_ends", _steps(
+            _lower, lambda text: text.strip(string.punctuation), _no_articles, _one_blank),
+                "strip removes marks at the ends only. Those inside go too: U.S.A. becomes usa."),
+        Mistake("marks_not_escaped", _steps(
+            _lower, lambda text: re.sub("[" + string.punctuation + "]", "", text), _no_articles,
+            _one_blank),
+                "In your pattern the backslash of string.punctuation escapes the bracket behind it "
+                "and is not deleted itself: re.escape(string.punctuation), or no pattern at all."),
         Mistake("punctuation_to_blank",
                 _steps(_lower, lambda text: "".join(" " if c in string.punctuation else c
                                                     for c in text), _no_articles, _one_blank),
@@ -797,7 +926,16 @@ register(
                 "You drop articles before punctuation. In \"a's\" the a then counts as a word and "
                 "only s is left."),
         Mistake("articles_kept", _steps(_lower, _no_punctuation, _one_blank),
-                "The articles a, an and the are left."),
+                "The articles a, an and the are left. (With re.sub, does your pattern begin with "
+                "r'? Without the r, \\b is a backspace and finds nothing.)"),
+        Mistake("leading_article", _no_leading_article,
+                "You drop an article at the beginning only. It is dropped wherever it stands as a "
+                "word."),
+        *(Mistake(name, _steps(_lower, _no_punctuation, _split_pattern(blank), _one_blank),
+                  r"The bars of your pattern split it into \ba, an and the\b, which are found "
+                  r"inside words too. Parentheses hold the three together, (a|an|the), with \b "
+                  "around them.")
+          for name, blank in (("no_group", " "), ("no_group_and_no_blank", ""))),
         Mistake("articles_anywhere",
                 _steps(_lower, _no_punctuation,
                        lambda text: text.replace("the", " ").replace("an", " ").replace("a", " "),
@@ -809,6 +947,11 @@ register(
                 "'a' and 'an' are articles too."),
         Mistake("blanks_kept", _steps(_lower, _no_punctuation, _no_articles),
                 "Blanks are left at the ends or in twos and threes: \" \".join(text.split())."),
+        Mistake("blanks_in_twos", _steps(
+            _lower, _no_punctuation, _no_articles,
+            lambda text: text.replace("  ", " ").strip()),
+                "You replace two blanks by one, once. Of three or more some are left, and tabs and "
+                "line ends are no blanks: \" \".join(text.split())."),
         Mistake("ends_only", _steps(_lower, _no_punctuation, _no_articles, str.strip),
                 "You cut blanks at the ends only; between words there must be exactly one."),
     ],
@@ -859,14 +1002,24 @@ def _f1_counts(prediction, golds):
     return float(max(map(one, gold_words(golds))))
 
 
-def _f1_wrong(*, split=None, known=gold_words, share=None, score=None, over=max, empty=True):
+def _letters(prediction, golds):
+    text, best = normalize_answer(prediction), 0.0
+    for gold in map(normalize_answer, golds or [""]):
+        shared = sum((Counter(text) & Counter(gold)).values())
+        both = len(text) + len(gold)
+        best = max(best, 2 * shared / both if text and gold else float(text == gold))
+    return best
+
+
+def _f1_wrong(*, split=None, known=gold_words, share=None, score=None, over=max, empty=True,
+              one_empty=0.0):
     """F1 with one part wrong."""
     def measure(prediction, golds):
         words = (split or (lambda text: normalize_answer(text).split()))(prediction)
         scores = []
         for gold in known(golds):
             if not words or not gold:
-                scores.append(float(words == gold) if empty else 0.0)
+                scores.append(float(words == gold or one_empty) if empty else 0.0)
                 continue
             shared = (share or (lambda a, b: sum((Counter(a) & Counter(b)).values())))(words, gold)
             scores.append((score or (lambda s, p, g: 2 * s / (p + g)))(shared, len(words),
@@ -894,6 +1047,7 @@ register(
         Case("one right word said three times", _judged("Rome, Rome, Rome", "Rome")),
         Case("the same words in another order", _judged("Lamp, blue", "blue lamp")),
         Case("a short part of a long answer", _judged("mill", "the old green mill at the ford")),
+        Case("one of two words on both sides", _judged("blue lamp", "green lamp")),
         Case("case, articles and marks", _judged("The U.S.A.", "USA")),
         Case("nothing in common", _judged("Oslo", "Rome", "Lima")),
         Case("no answer, and none given", _judged("")),
@@ -919,9 +1073,15 @@ register(
                 "A factor of 2 is missing: a perfect answer shares all its words with both sides."),
         Mistake("jaccard", _f1_wrong(score=lambda s, p, g: s / (p + g - s)),
                 "You divide by the words of both together. F1 is 2 shared / (predicted + right)."),
+        Mistake("product", _f1_wrong(score=lambda s, p, g: s / p * s / g),
+                "You multiply precision and recall. F1 is their harmonic mean, "
+                "2 shared / (predicted + right)."),
+        Mistake("letters", _letters,
+                "You compare letters: a Counter of a text counts characters. Split into words "
+                "first; gold_words gives the right answers as lists of words."),
         Mistake("sets", _f1_wrong(share=lambda a, b: len(set(a) & set(b))),
-                "Repeated words are counted once. 'to be' twice in both is four shared words: "
-                "Counter(a) & Counter(b)."),
+                "Repeated words are counted once. 'to be' twice in both is four shared words: the "
+                "sum of the values of Counter(a) & Counter(b); its len counts different words."),
         Mistake("counted_one_way", _f1_wrong(share=lambda a, b: sum(word in b for word in a)),
                 "You count every predicted word that occurs in the right answer, however often it "
                 "stands there. Repeating one right word must not pay."),
@@ -939,6 +1099,13 @@ register(
                 "Only the first right answer is looked at. Take the best over all."),
         Mistake("least_gold", _f1_wrong(over=min),
                 "You take the worst over the right answers. Any one of them will do: the best."),
+        Mistake("golds_pooled", _f1_wrong(known=lambda golds: [
+            [word for gold in gold_words(golds) for word in gold]]),
+                "You put the words of all right answers together. They are alternatives: compare "
+                "with each for itself and take the best."),
+        Mistake("one_side_empty", _f1_wrong(one_empty=1.0),
+                "You give 1.0 where either side is empty. That is right only where both are: an "
+                "answer where there is none is an error, and so is none where there is one."),
         Mistake("empty_is_zero", _f1_wrong(empty=False),
                 "Where there is no answer and none is given, that is right: 1.0."),
         Mistake("empty_golds_kept", _f1_wrong(known=lambda golds: [

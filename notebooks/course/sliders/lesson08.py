@@ -177,7 +177,8 @@ def longest_answer(longest, weights, question, model, random):
     offsets = window.encoding.offsets
     start, end = offsets[first][0], offsets[last][1]
     lengths = [j - i + 1 for i, j, _ in found]
-    note = f"{last - first + 1} tokens, score {score:.1f}"
+    count = last - first + 1
+    note = f"{count} token{'s' * (count > 1)}, score {score:.1f}"
     chart = curves({"tokens of the best answer": lengths}, x=np.arange(1, 31), y_limits=(0, 31),
                    x_title="max answer length", y_title="tokens", size=(380, 150),
                    title="Its length under each limit",
@@ -185,8 +186,8 @@ def longest_answer(longest, weights, question, model, random):
     return Picture(
         f"<div><b>{html.escape(question)}</b></div>" + marked(PASSAGE, start, end, note)
         + f'<div style="margin-top:8px">{chart._repr_html_()}</div>',
-        f"{question} The best answer of at most {longest} tokens from {weights} weights is "
-        f"{PASSAGE[start:end]}, {note}.",
+        f"{question} The best answer of at most {longest} token{'s' * (longest > 1)} from "
+        f"{weights} weights is {PASSAGE[start:end]}, {note}.",
         {"lengths": np.array(lengths)},
         kind="html",
     )  # fmt: skip
@@ -275,8 +276,7 @@ def probe_passages():
 
 @slider(
     step=Range(0, 300, 20, start=80, label="training step"),
-    head=Choice({"the head that changes most": 0, "second": 1, "third": 2}, label="head",
-                words=lambda v: ""),
+    head=Choice({"the head that changes most": 0, "second": 1, "third": 2}, label="head"),
     lesson="08",
     given=lambda: {"snapshots": _few_snapshots()},
 )  # fmt: skip
@@ -374,7 +374,7 @@ ANSWER = (10, 13)  # half past six
 
 
 @slider(
-    room=Range(2, 24, 1, start=8, label="room", words=lambda v: f"{v} tokens a window"),
+    room=Range(2, 24, 1, start=12, label="room", words=lambda v: f"{v} tokens a window"),
     overlap=Range(0, 12, 1, start=0, label="overlap", words=lambda v: f"{v} tokens shared"),
     lesson="08",
 )
