@@ -1,7 +1,10 @@
 """Lesson 09's sliders, and the pictures that its cells draw."""
 
 import html
+import json
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 
@@ -137,8 +140,8 @@ def layers_trained(top, config, measured):
     trained = top * layer / 1e6
     every = config.vocab_size + config.max_length + config.num_segments + 2
     rest = every * config.d_model / 1e6 + (config.num_layers - top) * layer / 1e6
-    numbers = bars([trained, rest], ["trained", "frozen"], title="Parameters, in millions", width=200,
-                   color=[PALETTE["mine"], PALETTE["reference"]])  # fmt: skip
+    numbers = bars([trained, rest], ["trained", "frozen"], width=200,
+                   title="Parameters, in millions", color=[PALETTE["mine"], PALETTE["reference"]])  # fmt: skip
     # A layer costs one unit forward and two backward; kept hidden states cost nothing.
     steps = bars([3 * top, 3 * config.num_layers], ["this choice", "all layers"], width=200,
                  fmt="{:.0f}", color=[PALETTE["mine"], PALETTE["reference"]],
@@ -214,3 +217,108 @@ def results(rows, aim=None):
     """A table of results as bars: {name: score}."""
     return bars(list(rows.values()), list(rows), vmax=1, line=aim,
                         line_text="" if aim is None else "aim")  # fmt: skip
+
+
+# --- What the lesson's cells compute --------------------------------------------------------------
+
+CHECKED = Path(__file__).resolve().parents[3] / "tests" / "pretrained_reference.npz"
+
+
+def reference():
+    """What transformers computed: texts, and hidden states (6, length, 384), 0 at padding."""
+    with np.load(CHECKED) as file:
+        texts = json.loads(str(file["about"]))["texts"]
+        return {"texts": texts, "hidden": file["batch_hidden"] * file["batch_mask"][:, :, None]}
+
+
+def batch(tokenizer, texts):
+    """Texts as the encoder takes them."""
+    return pad_batch([tokenizer.encode(text) for text in texts])
+
+
+def broken_encoders(encoder, inputs, expected):
+    """{what was changed: largest difference} for popular wrong readings of a checkpoint."""
+    config, params = encoder.config, encoder.params
+    wide, real = config.d_model, inputs["attention_mask"]
+
+    def differs(changed_config, changed):
+        hidden = Encoder(changed_config, {**params, **changed})(**inputs)
+        return float(np.abs(hidden - expected)[real].max())
+
+    names = [f"layers.{i}.attention.output.weight" for i in range(config.num_layers)]
+    turned = {n: np.ascontiguousarray(params[n].T) for n in names}
+    swapped = {}
+    for i in range(config.num_layers):
+        for kind in ("weight", "bias"):
+            name = f"layers.{i}.attention.qkv.{kind}"
+            query, key, value = np.split(params[name], 3, axis=-1)
+            swapped[name] = np.concatenate([query, value, key], axis=-1)
+    zeros = np.zeros((config.num_segments, wide), np.float32)
+    return {
+        "as it should be": differs(config, {}),
+        "eps of LayerNorm 1e-5, not 1e-12": differs(replace(config, eps=1e-5), {}),
+        "no segment vector added": differs(config, {"embeddings.segment": zeros}),
+        "6 heads, not 12": differs(replace(config, num_heads=6), {}),
+        "one square weight of each layer not turned": differs(config, turned),
+        "key and value swapped": differs(config, swapped),
+    }
+
+
+def review_states(encoder, tokenizer, reviews, batch_size=32):
+    """Pooled vectors of every layer: {"cls", "mean"}: (7, reviews, d), and class numbers."""
+    encodings = [tokenizer.encode(review.text) for review in reviews]
+    order = np.argsort([len(e) for e in encodings], kind="stable")
+    shape = (encoder.config.num_layers + 1, len(reviews), encoder.config.d_model)
+    out = {"cls": np.empty(shape, np.float32), "mean": np.empty(shape, np.float32)}
+    for first in range(0, len(order), batch_size):
+        rows = order[first : first + batch_size]
+        inputs = pad_batch([encodings[i] for i in rows])
+        states, _ = encoder.layers_and_attention(**inputs)
+        for layer, state in enumerate(states):
+            out["cls"][layer, rows] = state[:, 0]
+            out["mean"][layer, rows] = mean_pool(state, inputs["attention_mask"])
+    return {**out, "labels": np.array([SENTIMENTS.index(review.label) for review in reviews])}
+
+
+TYPES = ["O", "PER", "ORG", "LOC"]
+
+
+def word_states(encoder, tokenizer, sentences, batch_size=32):
+    """First pieces' vectors of every layer, {"states": (7, words, d)}, and the words' types."""
+    states, labels = [], []
+    for first in range(0, len(sentences), batch_size):
+        some = sentences[first : first + batch_size]
+        encodings = [tokenizer.encode_words(sentence.words) for sentence in some]
+        layers, _ = encoder.layers_and_attention(**pad_batch(encodings))
+        for row, (encoding, sentence) in enumerate(zip(encodings, some)):
+            ids = encoding.word_ids
+            at = [i for i, w in enumerate(ids) if w is not None and w != ids[i - 1]]
+            states.append(np.stack([layer[row, at] for layer in layers]))
+            labels += [TYPES.index(sentence.labels[ids[i]].split("-")[-1]) for i in at]
+    return {"states": np.concatenate(states, axis=1), "labels": np.array(labels)}
+
+
+def simple_heads(encoder, tokenizer, texts):
+    """{pattern: (layer, head, share)}: the head that follows each simple pattern most closely."""
+    sums, count = 0, 0
+    for text in texts:
+        encoding = tokenizer.encode(text, max_length=64)
+        _, attention = encoder.layers_and_attention(**pad_batch([encoding]))
+        weights = np.stack([layer[0] for layer in attention])  # (layers, heads, n, n)
+        inner = slice(1, len(encoding) - 1)
+        own = np.arange(1, len(encoding) - 1)
+        shares = [
+            weights[:, :, own, own - 1],
+            weights[:, :, own, own + 1],
+            weights[:, :, own, own],
+            weights[:, :, inner, -1],
+            weights[:, :, inner, 0],
+        ]
+        sums = sums + np.stack([share.sum(axis=-1) for share in shares])
+        count += len(own)
+    names = ["the token before", "the token after", "the token itself", "[SEP]", "[CLS]"]
+    found = {}
+    for name, share in zip(names, sums / count):
+        layer, head = np.unravel_index(share.argmax(), share.shape)
+        found[name] = int(layer) + 1, int(head) + 1, float(share.max())
+    return found
