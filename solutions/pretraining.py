@@ -13,18 +13,15 @@ Devlin et al., 2019, "BERT", section 3.1, https://arxiv.org/abs/1810.04805; Pres
 "Using the Output Embedding to Improve Language Models", https://arxiv.org/abs/1608.05859
 """
 
-import json
-from dataclasses import asdict
 
 import numpy as np
 
 from solutions import _checks
 from solutions._checks import checked
+from solutions._files import load_model, save_model
 from solutions.attention import softmax
 from solutions.embeddings import WordPieceTokenizer, pad_batch
 from solutions.encoder import (
-    Encoder,
-    EncoderConfig,
     gelu,
     gelu_backward,
     layer_norm,
@@ -240,27 +237,13 @@ class MaskedWordModel:
 
     def save(self, path):
         """Write everything to one .npz file of half floats that needs no pickle to read."""
-        about = {"config": asdict(self.encoder.config), "tied": self.tied, "rate": self.rate}
-        arrays = {name: array.astype(np.float16) for name, array in self.params.items()}
-        with open(path, "wb") as file:
-            np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
+        save_model(path, self, {"tied": self.tied, "rate": self.rate})
 
     @classmethod
     def load(cls, path, tokenizer):
         """The model that `save` wrote. Raises ValueError if the file is not one."""
-        with np.load(path, allow_pickle=False) as file:
-            if "about" not in file:
-                raise ValueError(f"MaskedWordModel.load: expected a saved model, got {path}")
-            about = json.loads(str(file["about"]))
-            params = {n: file[n].astype(np.float32) for n in file.files if n != "about"}
-        if "tied" not in about:
-            raise ValueError(f"MaskedWordModel.load: expected a masked-word model, got {path}")
-        encoder = Encoder(
-            EncoderConfig(**about["config"]),
-            {n.removeprefix("encoder."): a for n, a in params.items() if n.startswith("encoder.")},
-        )
+        about, encoder, head = load_model(path, cls.__name__, "tied")
         model = cls(encoder, tokenizer, tied=about["tied"], rate=about["rate"])
-        for name, array in params.items():
-            if name.startswith("head."):
-                model.params[name][...] = array
+        for name, array in head.items():
+            model.params[name][...] = array
         return model

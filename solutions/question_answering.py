@@ -17,20 +17,20 @@ Devlin et al., 2019, "BERT", sections 4.2 and 4.3, https://arxiv.org/abs/1810.04
 Chen et al., 2017, "DrQA" (words of the passage that are in the question), arXiv 1704.00051
 """
 
-import json
 import re
 import string
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from solutions import _checks
 from solutions._checks import checked, describe
+from solutions._files import load_model, save_model
 from solutions.attention import softmax
 from solutions.embeddings import Encoding, WordPieceTokenizer, normalize, pad_batch
-from solutions.encoder import Encoder, EncoderConfig, linear, linear_backward
+from solutions.encoder import linear, linear_backward
 from solutions.training import cross_entropy
 
 # --- Which tokens may answer ----------------------------------------------------------------------
@@ -657,7 +657,6 @@ class QuestionAnswerer:
     def save(self, path):
         """Write everything but the tokenizer's rules to one .npz file that needs no pickle."""
         about = {
-            "config": asdict(self.encoder.config),
             "tokens": self.tokenizer.tokens,
             "mark_shared": self.mark_shared,
             "word_dropout": self.word_dropout,
@@ -665,24 +664,13 @@ class QuestionAnswerer:
             "threshold": self.threshold,
             "overlap": self.overlap,
         }
-        # float16 on disk: half the size, and its three digits are enough for any decision
-        arrays = {name: array.astype(np.float16) for name, array in self.params.items()}
-        with open(path, "wb") as file:
-            np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
+        save_model(path, self, about)
 
     @classmethod
     def load(cls, path):
         """The question answerer that `save` wrote. Raises ValueError if the file is not one."""
-        with np.load(path, allow_pickle=False) as file:
-            if "about" not in file or "head.weight" not in file:
-                raise ValueError(f"QuestionAnswerer.load: expected a saved one, got {path}")
-            about = json.loads(str(file["about"]))
-            params = {n: file[n].astype(np.float32) for n in file.files if n != "about"}
-        encoder = Encoder(
-            EncoderConfig(**about.pop("config")),
-            {n.removeprefix("encoder."): a for n, a in params.items() if n.startswith("encoder.")},
-        )
+        about, encoder, head = load_model(path, cls.__name__, "max_answer_length")
         model = cls(encoder, WordPieceTokenizer(about.pop("tokens")), **about)
-        for name in ("head.weight", "head.bias"):
-            model.params[name][...] = params[name]
+        for name, array in head.items():
+            model.params[name][...] = array
         return model

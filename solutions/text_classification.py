@@ -10,17 +10,17 @@ encoder's last hidden state itself; BERT's "pooler", one more linear layer and a
 Devlin et al., 2019, "BERT", section 4.1, https://arxiv.org/abs/1810.04805
 """
 
-import json
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
 from solutions import _checks
 from solutions._checks import checked
+from solutions._files import load_model, save_model
 from solutions.attention import softmax
 from solutions.embeddings import Encoding, WordPieceTokenizer, pad_batch
-from solutions.encoder import Encoder, EncoderConfig, dropout, linear, linear_backward
+from solutions.encoder import dropout, linear, linear_backward
 from solutions.training import cross_entropy
 
 # --- Pooling --------------------------------------------------------------------------------------
@@ -333,28 +333,17 @@ class TextClassifier(_Classifier):
         return encoding.tokens, np.stack([w[0] for w in weights])
 
     def save(self, path):
-        """Write everything to one .npz file that needs no pickle to read."""
-        about = {"config": asdict(self.encoder.config), "labels": self.labels,
-                 "pooling": self.pooling, "dropout": self.dropout}
-        # float16 on disk: half the size, and the three digits are enough for any decision
-        arrays = {name: array.astype(np.float16) for name, array in self.params.items()}
-        with open(path, "wb") as file:
-            np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
+        """Write encoder, head and settings to one .npz file that needs no pickle to read."""
+        save_model(path, self, {"labels": self.labels, "pooling": self.pooling,
+                                "dropout": self.dropout})
 
     @classmethod
     def load(cls, path, tokenizer):
         """The classifier that `save` wrote. Raises ValueError if the file is not one."""
-        with np.load(path, allow_pickle=False) as file:
-            if "about" not in file:
-                raise ValueError(f"TextClassifier.load: expected a saved classifier, got {path}")
-            about = json.loads(str(file["about"]))
-            params = {n: file[n].astype(np.float32) for n in file.files if n != "about"}
-        encoder = Encoder(EncoderConfig(**about["config"]),
-                          {n.removeprefix("encoder."): a for n, a in params.items()
-                           if n.startswith("encoder.")})
+        about, encoder, head = load_model(path, cls.__name__, "pooling")
         model = cls(encoder, tokenizer, about["labels"], about["pooling"], about["dropout"])
-        for name in ("head.weight", "head.bias"):
-            model.params[name][...] = params[name]
+        for name, array in head.items():
+            model.params[name][...] = array
         return model
 
 

@@ -14,17 +14,17 @@ Ramshaw and Marcus, 1995, "Text Chunking using Transformation-Based Learning" (B
 Devlin et al., 2019, "BERT", section 5.3, https://arxiv.org/abs/1810.04805
 """
 
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
-from solutions import _checks, _unicode
+from solutions import _checks
 from solutions._checks import checked, describe
+from solutions._files import load_model, save_model
 from solutions.attention import softmax
 from solutions.embeddings import Encoding, pad_batch
-from solutions.encoder import Encoder, EncoderConfig, dropout, linear, linear_backward
+from solutions.encoder import dropout, linear, linear_backward
 from solutions.question_answering import windows
 from solutions.training import cross_entropy
 
@@ -713,39 +713,17 @@ class TokenClassifier:
     # On disk
 
     def save(self, path):
-        """Write everything but the tokenizer to an .npz file that needs no pickle to read.
-
-        The numbers are kept as float16: half the size, and three digits are enough to decide by.
-        """
-        about = {
-            "kind": "TokenClassifier",
-            "config": asdict(self.encoder.config),
-            "labels": self.labels,
-            "dropout": self.dropout,
-            "all_pieces": self.all_pieces,
-        }
-        arrays = {name: array.astype(np.float16) for name, array in self.params.items()}
-        with open(path, "wb") as file:
-            np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
+        """Write everything but the tokenizer to an .npz file that needs no pickle to read."""
+        about = {"labels": self.labels, "dropout": self.dropout, "all_pieces": self.all_pieces}
+        save_model(path, self, about)
 
     @classmethod
     def load(cls, path, tokenizer):
         """The classifier that `save` wrote, in float32. Raises ValueError if the file is none."""
-        with np.load(path, allow_pickle=False) as file:
-            about = json.loads(str(file["about"])) if "about" in file else {}
-            if about.get("kind") != "TokenClassifier":
-                raise ValueError(f"TokenClassifier.load: expected a saved classifier, got {path}")
-            params = {n: file[n].astype(np.float32) for n in file.files if n != "about"}
-        inner = {n.removeprefix("encoder."): a for n, a in params.items() if n[:8] == "encoder."}
-        model = cls(
-            Encoder(EncoderConfig(**about["config"]), inner),
-            tokenizer,
-            about["labels"],
-            about["dropout"],
-            about["all_pieces"],
-        )
-        for name in ("head.weight", "head.bias"):
-            model.params[name][...] = params[name]
+        about, encoder, head = load_model(path, cls.__name__, "all_pieces")
+        model = cls(encoder, tokenizer, about["labels"], about["dropout"], about["all_pieces"])
+        for name, array in head.items():
+            model.params[name][...] = array
         return model
 
 
