@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solutions import _checks
+from solutions import _checks, _unicode
 from solutions._checks import checked, describe
 from solutions._files import load_model, save_model
 from solutions.attention import softmax
