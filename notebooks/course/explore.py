@@ -121,10 +121,12 @@ class Choice:
         values = self.values()
         return [values[0], values[-1]] if len(values) > 1 else values
 
-    def say(self, value: Any) -> str:
-        if self.words:
-            return self.words(value)
+    def shown(self, value: Any) -> str:
+        """The option's text."""
         return next(text for text, one in self.options.items() if one == value)
+
+    def say(self, value: Any) -> str:
+        return self.words(value) if self.words else self.shown(value)
 
 
 @dataclass(frozen=True)
@@ -386,15 +388,18 @@ class _Stage:
         )
 
     def _says_more(self, name: str) -> bool:
-        words = self.words(name)
-        return bool(words) and words != _plain(self.values[name])
+        """Whether the words beside a control say what the control itself does not show."""
+        control, words = self.one.controls[name], self.words(name)
+        shown = control.shown(self.values[name]) if isinstance(control, Choice) else _plain(
+            self.values[name])
+        return bool(words) and words != shown
 
     def _said(self, name: str, control: Any) -> str:
         """A value as a reader sees it: a number with its words, of anything else the words."""
         value, words = _plain(self.values[name]), self.words(name)
-        if not self._says_more(name):
-            return value
-        return f"{value} ({words})" if isinstance(control, Range) else words
+        if isinstance(control, Range):
+            return f"{value} ({words})" if self._says_more(name) else value
+        return words or value
 
     def front(self, shown: str):
         """The live controls and picture; None where the widget's package is missing."""
