@@ -36,6 +36,11 @@ def test_ignored_labels_counted_in_the_mean_are_named():
     ("linear_backward", "bias_mean", "add up"),
     ("linear_backward", "x_not_turned", "turned"),
     ("adamw_step", "l2", "AdamW"),
+    ("adamw_step", "first_step_always", "fades"),
+    ("adamw_step", "no_eps", "without eps"),
+    ("cross_entropy", "small_number_added", "caps the loss"),
+    ("layer_norm_backward", "stretch_sum", "should be a mean"),
+    ("warmup_linear", "both_lines", "divides by 0"),
     ("warmup_linear", "first_lost", "is lost"),
     ("mask_tokens", "always_mask", r"10 % stay"),
 ])
@@ -156,6 +161,13 @@ def test_rates_of_the_surface():
 ])
 def test_the_surface_says_how_a_run_ends(rate, optimizer, verdict):
     assert verdict in play.surface_picture(rate, optimizer, False, False).alt
+
+
+def test_a_longer_warm_up_costs_nothing_before_a_linear_fall():
+    sums = [play.schedule_picture(warmup, "linear").facts["factor"].sum()
+            for warmup in range(0, 101, 5)]
+    assert max(sums) - min(sums) <= 1
+    assert play.schedule_picture(100, "no decay").facts["factor"].sum() < 51
 
 
 def test_layer_norm_picture_agrees_only_with_all_terms():

@@ -42,16 +42,23 @@ def _cross_entropy(logits, labels, ignore_index=-100, *, fault=""):
     right = np.arange(len(rows)), wanted[rows]
     if fault in ("no_shift", "log_of_zero"):
         logs = np.log(probabilities)
+    elif fault == "small_number_added":
+        logs = np.log(probabilities + 1e-12)
     else:
         shifted = picked - picked.max(axis=-1, keepdims=True, initial=-1e300)
         if fault == "twice":
             shifted = softmax(picked)
         logs = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    if fault == "one_sum":
+        logs = shifted - np.log(np.exp(shifted).sum())
+        probabilities = np.exp(logs)
     if fault == "log2":
         logs = logs / np.log(2)
     each = -logs[right]
     grad_rows = probabilities.copy()
-    if fault != "no_one":
+    if fault == "one_everywhere":
+        grad_rows -= 1
+    elif fault != "no_one":
         grad_rows[right] -= 1
     if fault == "uphill":
         grad_rows = -grad_rows
@@ -78,6 +85,12 @@ def _ignored_as_index(logits, labels, ignore_index=-100):
     grad[np.arange(len(flat)), wanted] -= 1
     return float(-logs[np.arange(len(flat)), wanted].mean()), (grad / len(flat)).reshape(
         logits.shape)
+
+
+def _always_100(logits, labels, ignore_index=-100):
+    if ignore_index != -100 and (labels == ignore_index).any():
+        raise IndexError(f"index {ignore_index} is out of bounds for axis 1")
+    return _cross_entropy(logits, labels)
 
 
 def _cross_entropy_loop(logits, labels, ignore_index=-100):
@@ -130,6 +143,9 @@ register(
         Mistake("no_one", _ce("no_one"),
                 "Your gradient is the probabilities. At the label's own place 1 has to be taken "
                 "off: that is the only entry that pulls upward."),
+        Mistake("one_everywhere", _ce("one_everywhere"),
+                "You take 1 off every entry of a row. Only the label's own place loses 1; the "
+                "others keep their probability."),
         Mistake("uphill", _ce("uphill"),
                 "Your gradient has the opposite sign. A gradient points to where the loss grows: "
                 "probability minus 1 at the label, plus the probability elsewhere."),
@@ -148,6 +164,9 @@ register(
         Mistake("twice", _ce("twice"),
                 "The logits go through a softmax twice. The loss has one inside; give it the "
                 "logits themselves."),
+        Mistake("one_sum", _ce("one_sum"),
+                "The powers of all rows are added into one sum. Each row has its own: "
+                "sum(axis=-1, keepdims=True)."),
         Mistake("log2", _ce("log2"),
                 "You use another base than e: np.log is the natural one. The gradient (probability "
                 "- 1) belongs to that."),
@@ -157,6 +176,13 @@ register(
         Mistake("log_of_zero", _ce("log_of_zero"),
                 "You take the log of a probability that has been rounded to 0: the loss is inf. "
                 "Stay with logs: shifted logit minus log of the sum of exp."),
+        Mistake("small_number_added", _ce("small_number_added"),
+                "You keep log away from 0 with a small number: log(p + 1e-12). That caps the loss, "
+                "here at 27.6 for each row. Stay with logs: shifted logit minus log of the sum of "
+                "exp."),
+        Mistake("always_100", _always_100,
+                "Right, as long as nothing but -100 is ignored. Compare the labels with the "
+                "argument `ignore_index`."),
         Mistake("empty", _ce("empty"),
                 "Right, until every row is ignored: 0 / 0 is NaN. Then the loss is 0 and so is the "
                 "gradient."),
@@ -212,6 +238,20 @@ def _linear_first_axis(grad_output, x, weight):
     return grad_output @ weight.T, tokens.T @ grad, grad_output.sum(axis=0)
 
 
+def _linear_turned_whole(grad_output, x, weight):
+    return grad_output @ weight.T, x.T @ grad_output, grad_output.sum(axis=0)
+
+
+def _linear_order(grad_output, x, weight):
+    grad_x, grad_weight, grad_bias = encoder.linear_backward(grad_output, x, weight)
+    return grad_weight, grad_bias, grad_x
+
+
+def _linear_weight_first(grad_output, x, weight):
+    grad_x, grad_weight, grad_bias = encoder.linear_backward(grad_output, x, weight)
+    return grad_weight, grad_x, grad_bias
+
+
 def _linear_ones(grad_output, x, weight):
     return encoder.linear_backward(np.ones_like(grad_output), x, weight)
 
@@ -246,12 +286,22 @@ register(
         Mistake("upstream_ignored", _linear_ones,
                 "Your result does not use `grad_output`: you have the gradient of the plain sum of "
                 "the outputs. Each output counts as much as the loss cares about it."),
+        Mistake("order", _linear_order,
+                "The three should come back in another order: x, then weight, then bias."),
+        Mistake("weight_first", _linear_weight_first,
+                "grad_x and grad_weight have changed places: x comes first."),
         Mistake("x_not_turned", _linear_wrong(x_gradient=lambda g, w: g @ w),
                 "grad_x uses `weight` as it stands. Forward it leads from in to out; on the way "
                 "back from out to in, so it has to be turned."),
         Mistake("weight_turned", _linear_wrong(lambda x, g: g.T @ x),
                 "grad_weight is turned: it has the shape (out, in). A gradient has the shape of "
                 "what it belongs to: (in, out)."),
+        Mistake("sums_first", _linear_wrong(lambda x, g: np.outer(x.sum(axis=0), g.sum(axis=0))),
+                "grad_weight adds the tokens up before it multiplies. Each token's x belongs to "
+                "its own gradient: multiply first, then add up. A matrix product does both."),
+        Mistake("turned_whole", _linear_turned_whole,
+                "Right for tokens in one axis. With sentences and tokens, `.T` turns all three "
+                "axes round: bring x and grad_output to (tokens, width) first."),
         Mistake("batch_kept", _linear_batch_kept,
                 "There is a grad_weight for every sentence. All sentences used the same weight: "
                 "add theirs up too."),
@@ -317,6 +367,10 @@ def _norm_wrong(fault):
         tokens = tuple(range(x.ndim - 1))
         grad_gamma = (grad_output * (x if fault == "gamma_of_x" else normalized))
         grad_beta = grad_output
+        if fault == "gamma_everywhere":
+            grad_gamma, grad_beta = grad_gamma * gamma, grad_beta * gamma
+        if fault == "beta_with_gamma":
+            grad_beta = grad_beta * gamma
         if fault == "first_axis" and x.ndim > 1:
             grad_gamma, grad_beta = grad_gamma.sum(axis=0), grad_beta.sum(axis=0)
         elif fault == "token_mean":
@@ -328,11 +382,15 @@ def _norm_wrong(fault):
         stretch = (g * normalized).mean(axis=-1, keepdims=True)
         if fault == "sums":
             shift, stretch = shift * d, stretch * d
+        if fault == "stretch_sum":
+            stretch = stretch * d
+        if fault == "both_centered":
+            stretch = stretch * deviation
         if fault in ("no_shift", "frozen"):
             shift = 0
         if fault in ("no_stretch", "frozen"):
             stretch = 0
-        along = centered if fault == "along_centered" else normalized
+        along = centered if fault in ("along_centered", "both_centered") else normalized
         grad_x = g - shift - along * stretch
         if fault == "plus":
             grad_x = g - shift + along * stretch
@@ -414,12 +472,18 @@ register(
         Mistake("sums", _norm_wrong("sums"),
                 "The two terms are summed over the width where they should be means: mean and "
                 "variance both divide by d."),
+        Mistake("stretch_sum", _norm_wrong("stretch_sum"),
+                "The projection term is a sum over the width where it should be a mean: take off "
+                "normalized * mean(gradient * normalized)."),
         Mistake("plus", _norm_wrong("plus"),
                 "The projection term has the wrong sign: the part along the normalized vector is "
                 "taken off, because stretching x changes nothing."),
         Mistake("along_centered", _norm_wrong("along_centered"),
                 "The projection goes along the centered vector. It goes along the normalized one, "
                 "which has been divided by the deviation."),
+        Mistake("both_centered", _norm_wrong("both_centered"),
+                "The projection term uses x minus its mean, twice. It needs the normalized vector "
+                "in both places: x minus its mean, divided by the deviation."),
         Mistake("sample", _norm_wrong("sample"),
                 "Your variance divides by d - 1. LayerNorm uses the population's: divide by d."),
         Mistake("no_eps", _norm_wrong("no_eps"),
@@ -429,6 +493,12 @@ register(
                 "sqrt(variance + eps)."),
         Mistake("gamma_of_x", _norm_wrong("gamma_of_x"),
                 "grad_gamma multiplies with x. gamma multiplied the normalized x."),
+        Mistake("gamma_everywhere", _norm_wrong("gamma_everywhere"),
+                "grad_gamma and grad_beta contain gamma. It is on the way to x only: these two "
+                "start from grad_output as it comes in."),
+        Mistake("beta_with_gamma", _norm_wrong("beta_with_gamma"),
+                "grad_beta contains gamma. beta is added after gamma has multiplied, so it gets "
+                "grad_output as it comes in."),
         Mistake("per_token", _norm_wrong("per_token"),
                 "grad_gamma and grad_beta have a row for each token. All tokens used the same "
                 "gamma and beta: add the rows up."),
@@ -485,6 +555,12 @@ def _clip_to_one(grads, max_norm):
     return {name: grad * scale for name, grad in grads.items()}, norm
 
 
+def _clip_upside_down(grads, max_norm):
+    norm = _norm_of(grads)
+    scale = norm / max_norm if norm > max_norm else 1.0
+    return {name: grad * scale for name, grad in grads.items()}, norm
+
+
 def _clip_norm_after(grads, max_norm):
     clipped, norm = training.clip_by_global_norm(grads, max_norm)
     return clipped, min(norm, max_norm)
@@ -523,6 +599,12 @@ register(
         Mistake("to_one", _clip_to_one,
                 "Your clipped gradients have norm 1 whatever the limit is. The factor is "
                 "max_norm / norm."),
+        Mistake("upside_down", _clip_upside_down,
+                "The factor is upside down: your gradients grow. It is max_norm / norm."),
+        Mistake("sizes_added",
+                _clip_with(lambda grads: sum(np.abs(g).sum() for g in grads.values())),
+                "You add up the sizes of all numbers. The norm is the root of the sum of their "
+                "squares: the length of the vector."),
         Mistake("norms_added",
                 _clip_with(lambda grads: sum(np.sqrt((g**2).sum()) for g in grads.values())),
                 "You add the norms of the parts. The common norm is the root of the sum of all "
@@ -588,15 +670,17 @@ def _adam_wrong(fault):
     """adamw_step with one part wrong."""
 
     def wrong(param, grad, first, second, step, lr, decay=0.01):
-        b1, b2 = (0.999, 0.9) if fault == "swapped" else (0.9, 0.999)
+        b1, b2 = {"swapped": (0.999, 0.9), "new_counts_most": (0.1, 0.001)}.get(
+            fault, (0.9, 0.999))
         if fault == "l2":
             grad = grad + decay * param
         squared = {"abs": np.abs(grad), "mean_squared": grad}.get(fault, grad**2)
-        first = b1 * first + (1 - b1) * grad
+        old = first, second
+        first = b1 * first + (1 if fault == "sums" else 1 - b1) * grad
         if fault == "mean_squared":
             squared = first**2
-        second = b2 * second + (1 - b2) * squared
-        late = step - 1 if fault == "from_zero" else step
+        second = b2 * second + (1 if fault == "sums" else 1 - b2) * squared
+        late = {"from_zero": step - 1, "first_step_always": 1}.get(fault, step)
         with np.errstate(all="ignore"):
             first_fair, second_fair = first / np.float64(1 - b1**late), second / np.float64(
                 1 - b2**late)
@@ -606,10 +690,16 @@ def _adam_wrong(fault):
                 second_fair = second
             if fault == "first_uncorrected":
                 first_fair = first
+            if fault == "times":
+                first_fair, second_fair = first * (1 - b1**step), second * (1 - b2**step)
+            if fault == "no_first":
+                first_fair = grad
             if fault == "eps_inside":
                 bottom = np.sqrt(second_fair + 1e-6)
             elif fault == "no_root":
                 bottom = second_fair + 1e-6
+            elif fault == "no_eps":
+                bottom = np.sqrt(second_fair)
             elif fault == "eps8":
                 bottom = np.sqrt(second_fair) + 1e-8
             else:
@@ -633,6 +723,8 @@ def _adam_wrong(fault):
             new = param - lr * (move + decay * param)
         if fault == "fair_kept":
             return new, first_fair, second_fair
+        if fault == "old_means":
+            return new, *old
         return new, first, second
 
     return wrong
@@ -683,6 +775,15 @@ register(
         Mistake("no_correction", _adam_wrong("no_correction"),
                 "The correction for the start is missing. Both means begin at 0 and are too small "
                 "at first: divide by 1 - 0.9**step and 1 - 0.999**step."),
+        Mistake("first_step_always", _adam_wrong("first_step_always"),
+                "You divide by 1 - 0.9 and 1 - 0.999 at every step. That is the correction of step "
+                "1; it fades: 1 - 0.9**step and 1 - 0.999**step."),
+        Mistake("times", _adam_wrong("times"),
+                "You multiply by the corrections. The means are too small at first: divide by "
+                "1 - 0.9**step and 1 - 0.999**step."),
+        Mistake("no_first", _adam_wrong("no_first"),
+                "You move by this step's gradient. AdamW moves by its running mean, which evens "
+                "out the noise of single batches."),
         Mistake("first_uncorrected", _adam_wrong("first_uncorrected"),
                 "The first mean is used uncorrected: divide it by 1 - 0.9**step."),
         Mistake("second_uncorrected", _adam_wrong("second_uncorrected"),
@@ -694,6 +795,12 @@ register(
                 "The square root is missing: the second mean holds squares."),
         Mistake("swapped", _adam_wrong("swapped"),
                 "The two constants are swapped: 0.9 for the gradient, 0.999 for its square."),
+        Mistake("new_counts_most", _adam_wrong("new_counts_most"),
+                "The shares are the wrong way round: a running mean keeps 0.9 of what it was and "
+                "takes in 0.1 of the new (0.999 and 0.001 for the square)."),
+        Mistake("sums", _adam_wrong("sums"),
+                "Your running means take in all of the new. Then they are sums, not means: 0.9 of "
+                "the old and 0.1 of the new (0.999 and 0.001 for the square)."),
         Mistake("mean_squared", _adam_wrong("mean_squared"),
                 "The second mean takes the square of the first one. It takes the square of this "
                 "step's gradient."),
@@ -715,8 +822,14 @@ register(
                 "before."),
         Mistake("eps_inside", _adam_wrong("eps_inside"),
                 "eps stands under the root. Here it is added to the root: sqrt(...) + 1e-6."),
+        Mistake("no_eps", _adam_wrong("no_eps"),
+                "Right, but without eps. Add 1e-6 to the root: it keeps a weight whose gradients "
+                "are 0 from dividing 0 by 0."),
         Mistake("eps8", _adam_wrong("eps8"),
                 "Right, with eps 1e-8 as in Adam's paper. BERT's is 1e-6, as the docstring says."),
+        Mistake("old_means", _adam_wrong("old_means"),
+                "The parameter is right. Return the running means as they are after this step, "
+                "not as they came in."),
         Mistake("fair_kept", _adam_wrong("fair_kept"),
                 "The step is right. Return the running means as they are, not the corrected ones: "
                 "the next step would correct them once more."),
@@ -783,6 +896,21 @@ register(
                                              else 1 - (step - warmup) / total),
                 "The factor falls too slowly and never gets to 0: the way down is total - warmup "
                 "steps long."),
+        Mistake("rising",
+                lambda step, warmup, total: (step / warmup if step <= warmup
+                                             else (step - warmup) / (total - warmup)),
+                "After the warm-up the factor starts at 0 and rises again. Count the steps that "
+                "are left, total - step, not those that are gone."),
+        Mistake("both_lines",
+                lambda step, warmup, total: min(_ratio(step, warmup),
+                                                _ratio(total - step, total - warmup)),
+                "Right, until one of the two lines has no steps: you compute both every time, and "
+                "warmup = 0 or warmup = total divides by 0. Choose with `if`."),
+        Mistake("end_lost",
+                lambda step, warmup, total: (step / warmup if step < warmup
+                                             else (total - step) / max(1, total - warmup)),
+                "Right, until the warm-up lasts to the last step: step `warmup` has the factor 1 "
+                "there too, so it belongs to the warm-up (<=)."),
         Mistake("zero_warmup",
                 lambda step, warmup, total: (min(_ratio(step, warmup),
                                                  (total - step) / max(total - warmup, 1e-9))
