@@ -167,7 +167,7 @@ def _whole_file(path):
 # --- 2. Names and layout --------------------------------------------------------------------------
 
 # The parts of a BERT layer, as the checkpoint calls them and as the course does.
-_LAYER_NAMES = {
+LAYER_NAMES = {
     "attention.self.query": "attention.qkv",
     "attention.self.key": "attention.qkv",
     "attention.self.value": "attention.qkv",
@@ -177,7 +177,7 @@ _LAYER_NAMES = {
     "output.dense": "feed_forward.output",
     "output.LayerNorm": "feed_forward.norm",
 }
-_EMBEDDING_NAMES = {
+EMBEDDING_NAMES = {
     "embeddings.word_embeddings.weight": "embeddings.token",
     "embeddings.position_embeddings.weight": "embeddings.position",
     "embeddings.token_type_embeddings.weight": "embeddings.segment",
@@ -201,12 +201,12 @@ def course_name(name):
     Query, key and value share one name, because the course keeps them side by side in one array.
     """
     name = name.removeprefix("bert.")
-    if name in _EMBEDDING_NAMES:
-        return _EMBEDDING_NAMES[name]
+    if name in EMBEDDING_NAMES:
+        return EMBEDDING_NAMES[name]
     match = re.fullmatch(r"encoder\.layer\.(\d+)\.(.+)\.(weight|bias)", name)
-    if match is None or match[2] not in _LAYER_NAMES:
+    if match is None or match[2] not in LAYER_NAMES:
         return None
-    part, kind = _LAYER_NAMES[match[2]], match[3]
+    part, kind = LAYER_NAMES[match[2]], match[3]
     if part.endswith("norm"):
         kind = {"weight": "gamma", "bias": "beta"}[kind]
     return f"layers.{int(match[1])}.{part}.{kind}"
@@ -282,10 +282,10 @@ def _of_shape(ours, array, shapes, parts):
 
 def checkpoint_names(config):
     """The names of all tensors that a checkpoint of this size has, pooler and heads left out."""
-    return list(_EMBEDDING_NAMES) + [
+    return list(EMBEDDING_NAMES) + [
         f"encoder.layer.{i}.{part}.{kind}"
         for i in range(config.num_layers)
-        for part in _LAYER_NAMES
+        for part in LAYER_NAMES
         for kind in ("weight", "bias")
     ]
 

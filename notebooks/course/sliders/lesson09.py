@@ -109,8 +109,8 @@ SENTENCE = "The chef thanked her sister because she had carried the flour."
 
 @slider(
     sentence=Text(SENTENCE, label="sentence", max_length=90),
-    layer=Range(1, 6, 1, start=2, label="layer"),
-    head=Range(1, 12, 1, start=5, label="head"),
+    layer=Range(1, 6, 1, start=4, label="layer"),
+    head=Range(1, 12, 1, start=1, label="head"),
     lesson="09",
     given=_stand_in,
 )
@@ -140,11 +140,12 @@ def layers_trained(top, config, measured):
     trained = top * layer / 1e6
     every = config.vocab_size + config.max_length + config.num_segments + 2
     rest = every * config.d_model / 1e6 + (config.num_layers - top) * layer / 1e6
-    numbers = bars([trained, rest], ["trained", "frozen"], width=200,
-                   title="Parameters, in millions", color=[PALETTE["mine"], PALETTE["reference"]])  # fmt: skip
+    colors = [PALETTE["mine"], PALETTE["reference"]]
+    numbers = bars([trained, rest], ["trained", "frozen"], width=200, color=colors,
+                   title="Parameters, in millions")  # fmt: skip
     # A layer costs one unit forward and two backward; kept hidden states cost nothing.
     steps = bars([3 * top, 3 * config.num_layers], ["this choice", "all layers"], width=200,
-                 fmt="{:.0f}", color=[PALETTE["mine"], PALETTE["reference"]],
+                 fmt="{:.0f}", color=colors,
                  title="Work of a step (a layer forward = 1)")  # fmt: skip
     names = [f"top {n}" if n else "head alone" for n in measured]
     known = bars(
