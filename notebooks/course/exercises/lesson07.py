@@ -152,6 +152,21 @@ def _never_ignored(word, previous, labels, all_pieces, place):
     return _right(word, previous, labels, True)
 
 
+def _zero_is_false(word, previous, labels, all_pieces, place):
+    return _right(word, previous, labels, all_pieces) if word else -100
+
+
+def _first_inside(word, previous, labels, all_pieces, place):
+    if word is not None and all_pieces:
+        return inside(labels[word])
+    return _right(word, previous, labels, all_pieces)
+
+
+def _specials_dropped(word_ids, word_labels, all_pieces=False):
+    aligned = solution.align_labels(word_ids, word_labels, all_pieces)
+    return [label for label, word in zip(aligned, word_ids, strict=True) if word is not None]
+
+
 def _last_piece(word_ids, word_labels, all_pieces=False):
     if all_pieces:
         return solution.align_labels(word_ids, word_labels, True)
@@ -234,6 +249,12 @@ register(
         Mistake("by_counting", _by_counting,
                 "You count the words as they come. A word of which the tokenizer leaves nothing "
                 "has no token, and from there on every label is one off: use the word id itself."),
+        Mistake("specials_dropped", _specials_dropped,
+                "The entries of [CLS], [SEP] and padding are missing. Every token has one, so that "
+                "entry i belongs to token i; theirs is -100."),
+        Mistake("zero_is_false", _align_wrong(_zero_is_false),
+                "Word 0 got -100. It has the number 0, and `if not word` is true for 0 as it is "
+                "for None: ask `word is None`."),
         Mistake("specials_o", _align_wrong(_specials_o),
                 "[CLS], [SEP] and padding got O. They are no words: -100 keeps them out of the "
                 "loss."),
@@ -252,6 +273,9 @@ register(
                 "Every piece has its word's label, in both modes. By default only the first piece "
                 "is labeled and the others get -100; with all_pieces the others continue the word, "
                 "so their B- turns into I-."),
+        Mistake("first_inside", _align_wrong(_first_inside),
+                "With all_pieces, a word's first piece lost its B- too. It keeps the word's own "
+                "label; only the pieces behind it go on with I-."),
         Mistake("i_o", _align_wrong(_inside_always),
                 "I-O is no label: the pieces of an O word are O."),
         Mistake("all_pieces_ignored", _align_wrong(_all_ignored),
@@ -321,6 +345,19 @@ def _joins_anything(labels, strict=False):
             entities[-1] = (*entities[-1][:2], place)
         elif prefix == "B":
             entities.append((kind, place, place))
+    return entities
+
+
+def _i_unread(labels, strict=False):
+    """Only B- and O change anything: an entity runs from its B- to before the next of them."""
+    entities, running = [], False
+    for place, label in enumerate(labels):
+        prefix, kind = split_label(label)
+        if prefix == "B":
+            entities.append((kind, place, place))
+        elif prefix == "I" and running:
+            entities[-1] = (*entities[-1][:2], place)
+        running = prefix == "B" or (prefix == "I" and running)
     return entities
 
 
@@ -444,6 +481,10 @@ register(
                 _decode_wrong(go_on=lambda p, k, r: p == "I" and r is not None),
                 "An I- of another type was taken into the entity before it. I-LOC cannot go on "
                 "with an ORG."),
+        Mistake("i_unread", _i_unread,
+                "Only B- and O decide in your version. An I- has two questions of its own: is its "
+                "type that of the running entity, and if nothing runs, does it begin one? By "
+                "default it does."),
         Mistake("joins_anything", _joins_anything,
                 "Every I- stretches the last entity, also one of another type or one that ended "
                 "words ago. It goes on only with an entity of its own type that the previous word "
@@ -498,6 +539,19 @@ def _first_word_only(entities, word_ids, offsets):
 def _last_included(entities, word_ids, offsets):
     return [(start, stop - 1, kind)
             for start, stop, kind in solution.character_spans(entities, word_ids, offsets)]
+
+
+def _last_piece_start(entities, word_ids, offsets):
+    where = dict(zip(word_ids, offsets, strict=True))
+    return [(where[first][0], where[last][1], kind) for kind, first, last in entities]
+
+
+def _to_next_word(entities, word_ids, offsets):
+    found = []
+    for start, stop, kind in solution.character_spans(entities, word_ids, offsets):
+        found.append((start, min((s for s, e in offsets if s >= stop and e > s), default=stop),
+                      kind))
+    return found
 
 
 def _summed_lengths(entities, word_ids, offsets):
@@ -556,6 +610,13 @@ register(
         Mistake("first_piece_only", _first_piece_only,
                 "The span ends with the first piece of the last word: 'Nova' without 'tek'. Take "
                 "the stop of that word's last piece."),
+        Mistake("last_piece_start", _last_piece_start,
+                "The span begins with the last piece of its first word: 'tek' without 'Nova'. Take "
+                "the start of that word's first piece. (A dict made of word ids and offsets keeps "
+                "only the last piece of each word.)"),
+        Mistake("to_next_word", _to_next_word,
+                "Your stop is the start of the word behind, so blanks come along. Take the stop of "
+                "the entity's own last piece."),
         Mistake("last_included", _last_included,
                 "Your stop is the last character. Python slices exclude their end: "
                 "text[start:stop] would lose a character."),
@@ -619,6 +680,12 @@ def _accuracy(true, predicted, strict=False):
     return {**_count(true, predicted, strict), "precision": share, "recall": share, "f1": share}
 
 
+def _joined(true, predicted, strict=False):
+    """All sentences as one: an entity can run over the end of a sentence."""
+    as_one = ([[label for labels in side for label in labels]] for side in (true, predicted))
+    return _count(*as_one, strict)
+
+
 def _mean_of_sentences(true, predicted, strict=False):
     each = [_count([t], [p], strict) for t, p in zip(true, predicted, strict=True)]
     names = ("precision", "recall", "f1")
@@ -666,6 +733,9 @@ register(
         Case("the same entity in two sentences",
              _sentences("B-PER O O / B-PER O O", "B-PER O O / O O O"),
              why="places have to be counted within their sentence"),
+        Case("an I- behind the end of a sentence",
+             _sentences("O B-PER / O B-PER", "O B-LOC / I-PER B-LOC"),
+             why="no entity runs from one sentence into the next"),
         Case("wrong type", _sentences("B-ORG I-ORG O / B-LOC I-LOC O")),
         Case("I- at the beginning", _sentences("O B-PER I-PER / O I-PER I-PER")),
         Case("I- at the beginning, strict",
@@ -679,8 +749,8 @@ register(
     ],
     mistakes=[
         Mistake("accuracy", _accuracy,
-                "These are shares of right labels. Nine words of ten are O, so that would look "
-                "good whatever happens to entities: decode both sides and compare entities."),
+                "These are shares of right labels. Most words are O, so that would look good "
+                "whatever happens to entities: decode both sides and compare entities."),
         Mistake("token_level", _token_level,
                 "You compare label by label. An entity with one wrong border must count as wrong: "
                 "decode both sides and compare whole entities."),
@@ -696,6 +766,9 @@ register(
                 _count(true, predicted, strict, key=lambda i, e: e),
                 "Entities of all sentences went into one set, so equal places in two sentences "
                 "became one. Compare sentence by sentence and add up the counts."),
+        Mistake("joined", _joined,
+                "You put all sentences in one row before decoding, and an entity at the end of one "
+                "goes on into the next. Decode each sentence by itself."),
         Mistake("mean_of_sentences", _mean_of_sentences,
                 "You averaged the scores of the sentences. Add up found, predicted and true over "
                 "all sentences first, and divide once."),
@@ -802,6 +875,9 @@ register(
                _pieces([None, 0, 1, 1, 2, 2, 2, None], s)) for s in solution.STRATEGIES],
         *[Case(f"a word without a piece, {s}", _pieces([None, 0, 2, 2, None], s), why="word ids "
                "skip a number") for s in solution.STRATEGIES],
+        Case("the surest piece says O, max",
+             lambda rng: ((np.array([[0.90, 0.04, 0.06], [0.35, 0.40, 0.25]]), [0, 0], "max"), {}),
+             why="O, the first column, counts like the others"),
         Case("no words at all", _pieces([None, None], "average")),
         Case("float32", _pieces([0, 0, 1], "average", dtype="float32")),
     ],
@@ -823,6 +899,14 @@ register(
         Mistake("elementwise_max", _aggregate_wrong(max=lambda p: p.max(axis=0)),
                 "With 'max' you took the highest number of each column; such a row sums to more "
                 "than 1. Take the whole row of the piece that is surest."),
+        Mistake("elementwise_divided",
+                _aggregate_wrong(max=lambda p: p.max(axis=0) / p.max(axis=0).sum()),
+                "With 'max' you took the highest number of each column and divided by their sum. "
+                "Such a row belongs to no piece: take the whole row of the piece that is surest."),
+        Mistake("surest_entity",
+                _aggregate_wrong(max=lambda p: p[p[:, 1:].max(axis=1).argmax()]),
+                "With 'max' you left out the first column, O. A piece may be surest that the word "
+                "is no entity."),
         Mistake("argmax_of_all", _aggregate_wrong(max=lambda p: p[p.argmax() % len(p)]),
                 "With 'max', p.argmax() counts through the flattened array. First the highest "
                 "number of each row, then the place of the highest of those."),
@@ -962,6 +1046,26 @@ register(
                     true, predicted, touch=lambda a, b: a[1] == b[1] or a[2] == b[2]),
                 "You look for a border in common. Two spans overlap when each begins before the "
                 "other ends, wherever their borders are."),
+        Mistake("same_type_only",
+                lambda true, predicted: [
+                    ("missed" if kind == "wrong border" and not any(
+                        p[0] == e[0] and p[1] <= e[2] and e[1] <= p[2] for p in predicted)
+                     else kind, e) for kind, e in _kinds(true, predicted)],
+                "A guess that shares words with a true entity counts in your version only if its "
+                "type is the same. 'wrong border' asks for shared words, whatever the type."),
+        Mistake("one_side",
+                lambda true, predicted: _kinds(
+                    true, predicted, touch=lambda a, b: a[1] <= b[1] <= a[2]),
+                "You ask only whether a guess begins inside the true entity. One that begins "
+                "before it may share words too: test both sides."),
+        Mistake("one_side_of_true",
+                lambda true, predicted: [
+                    pair for pair in _kinds(
+                        true, predicted, touch=lambda a, b: a[1] <= b[1] <= a[2])
+                    if pair[0] != "invented"
+                ] + [pair for pair in _kinds(true, predicted) if pair[0] == "invented"],
+                "For 'wrong border' you ask only whether a guess begins inside the true entity. "
+                "One that begins before it may share words too: test both sides."),
         Mistake("touching",
                 lambda true, predicted: _kinds(
                     true, predicted, touch=lambda a, b: a[1] <= b[2] + 1 and b[1] <= a[2] + 1),
@@ -1032,6 +1136,15 @@ def _alone(probability, words, place):
     return fall
 
 
+def _by_spelling(probability, words, place):
+    before, fall = probability(words, place), np.zeros(len(words))
+    for gone, word in enumerate(words):
+        if word != words[place]:
+            rest = [other for other in words if other != word]
+            fall[gone] = before - probability(rest, rest.index(words[place]))
+    return fall
+
+
 def _occlusion_deleting(probability, words, place):
     fall = []
     for gone in range(len(words)):
@@ -1054,7 +1167,10 @@ register(
         Case("the last of four words", _taken_out("in a small Phoenix", 3)),
         Case("a word in the middle", _taken_out("They met in Paris last May", 3)),
         Case("a sentence of one word", _taken_out("Paris", 0)),
-        Case("a word that hurts", _taken_out("a b Washingtonian c", 1)),
+        Case("a word that hurts", _taken_out("b a Washingtonian c", 0),
+             why="without it the probability rises: below 0"),
+        Case("words that occur twice", _taken_out("the old Jordan met the new Jordan", 6),
+             why="one place is taken out, not every word of that spelling"),
     ],
     mistakes=[
         Mistake("place_not_moved",
@@ -1068,6 +1184,16 @@ register(
         Mistake("only_after", _only_after,
                 "These are the probabilities after each removal. Wanted is how far they fell: "
                 "before minus after, and 0 at `place`."),
+        Mistake("no_rise", lambda probability, words, place: np.maximum(
+                    _occluded(probability, words, place), 0),
+                "A word that hurt has 0 in your version. Where the probability rises without a "
+                "word, its fall is below 0: leave it so."),
+        Mistake("absolute", lambda probability, words, place: np.abs(
+                    _occluded(probability, words, place)),
+                "All your numbers are positive. Keep the sign: a word that hurt is below 0."),
+        Mistake("by_spelling", _by_spelling,
+                "You take out every word of the same spelling, or look for the word asked about by "
+                "its spelling. A word may occur twice: go by places."),
         Mistake("itself",
                 lambda probability, words, place: _occluded(probability, words, place, skip=False)
                 if len(words) > 1 else np.zeros(1),

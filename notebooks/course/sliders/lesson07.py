@@ -348,9 +348,9 @@ def looked_and_needed(story, head, model):
     fall, name = falls(model, words, place)
     above = token_strip(words, looked, title=f"Attention of {words[place]}", vmax=1,
                         color=PALETTE["weight"])
+    said = [f"{round(float(one), 2) + 0.0:+.2f}".replace("-", "−") for one in fall]  # no −0.00
     below = token_strip(words, fall, vmax=1, color=PALETTE["value"],
-                        under=["" if i == place else f"{one:+.2f}".replace("-", "−")
-                               for i, one in enumerate(fall)],
+                        under=["" if i == place else one for i, one in enumerate(said)],
                         title=f"Fall of the probability of {name} without the word")
     others = [i for i in range(len(words)) if i != place]
     most, need = (words[max(others, key=lambda i: row[i])] for row in (looked, fall))
