@@ -642,20 +642,6 @@ register(
 # --- adamw_step ---------------------------------------------------------------------------------
 
 
-def adamw_step(param, grad, first, second, step, lr, decay=0.01):
-    """One AdamW update: the new parameter, and the new running means of gradient and square.
-
-    first, second: running means before this step, 0 before step 1. step: counted from 1.
-    BERT's constants: 0.9 for the first mean, 0.999 for the second, eps 1e-6.
-    """
-    first = 0.9 * first + 0.1 * grad
-    second = 0.999 * second + 0.001 * grad**2
-    first_fair = first / (1 - 0.9**step)
-    second_fair = second / (1 - 0.999**step)
-    move = first_fair / (np.sqrt(second_fair) + 1e-6) + decay * param
-    return param - lr * move, first, second
-
-
 def _adam_case(*shape, step=1, lr=0.1, scale=1.0, fresh=False, **options):
     def make(rng):
         first = rng.normal(size=shape) * scale * (not fresh)
@@ -752,7 +738,7 @@ def _adam_loop(param, grad, first, second, step, lr, decay=0.01):
 register(
     name="adamw_step",
     lesson="05",
-    reference=adamw_step,
+    reference=training.adamw_step,
     parts=("parameter", "first", "second"),
     cases=[
         Case("the first step, means still 0", _adam_case(3, fresh=True)),
