@@ -724,7 +724,8 @@ def _encode_by_class(input_ids, attention_mask, params, num_layers, num_heads):
     config = EncoderConfig(vocab_size, d, num_layers, num_heads,
                            len(params["layers.0.feed_forward.inner.bias"]),
                            len(params["embeddings.position"]))
-    return encoder.Encoder(config, params)(input_ids, attention_mask)
+    # forward, because calling the encoder leaves out what nobody reads: the rows of padding
+    return encoder.Encoder(config, params).forward(input_ids, attention_mask)[0]
 
 
 def _encode_case(real, num_layers, num_heads, d=8, dtype="float64"):
