@@ -456,7 +456,7 @@ def test_save_and_load(tmp_path):
     one, other = model.answer(QUESTION, PASSAGE), loaded.answer(QUESTION, PASSAGE)
     assert (one.text, one.start) == (other.text, other.start)
     np.savez(tmp_path / "other.npz", a=np.zeros(2))
-    with pytest.raises(ValueError, match="QuestionAnswerer.save wrote"):
+    with pytest.raises(ValueError, match=r"QuestionAnswerer\.save wrote"):
         qa.QuestionAnswerer.load(tmp_path / "other.npz")
 
 

@@ -173,7 +173,7 @@ def test_saved_and_loaded_classifier_says_the_same(tmp_path):
     np.testing.assert_allclose(again.probabilities(["not bad"]), model.probabilities(["not bad"]),
                                atol=5e-3)
     np.savez(tmp_path / "other.npz", x=np.zeros(2))
-    with pytest.raises(ValueError, match="expected a file that TextClassifier.save wrote"):
+    with pytest.raises(ValueError, match=r"expected a file that TextClassifier\.save wrote"):
         TextClassifier.load(tmp_path / "other.npz", model.tokenizer)
 
 

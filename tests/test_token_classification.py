@@ -385,7 +385,7 @@ def test_saved_and_loaded(tmp_path):
     with np.load(path, allow_pickle=False) as file:
         assert all(file[name].dtype != object for name in file.files)
     np.savez(tmp_path / "other.npz", x=np.zeros(2))
-    with pytest.raises(ValueError, match="TokenClassifier.save wrote"):
+    with pytest.raises(ValueError, match=r"TokenClassifier\.save wrote"):
         TokenClassifier.load(tmp_path / "other.npz", model.tokenizer)
 
 
