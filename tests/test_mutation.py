@@ -28,12 +28,12 @@ def test_every_mutant_is_rejected_or_computes_the_same(name):
 
 
 def test_the_kept_table_has_every_exercise_and_no_other():
-    kept, names = set(mutation.kept_table()), set(course.exercises())
+    kept, names = set(mutation.kept_table()), set(mutation.exercises())
     assert sorted(names - kept) == [], AGAIN.format(" ".join(sorted(names - kept)))
     assert sorted(kept - names) == []
 
 
-@pytest.mark.parametrize("name", course.exercises())
+@pytest.mark.parametrize("name", mutation.exercises())
 def test_the_kept_table_is_of_this_reference_and_good_enough(name):
     kept = mutation.kept_table()[name]
     made = [one for one in mutation.mutants(name) if mutation.compiled(one, get(name))]
@@ -41,6 +41,11 @@ def test_the_kept_table_is_of_this_reference_and_good_enough(name):
     assert int(kept["mutants"]) >= 3
     assert float(kept["score"].rstrip(" %")) >= 100 * mutation.SCORE
     assert float(kept["located"].rstrip(" %")) >= 100 * mutation.LOCATED
+
+
+def test_those_left_out_exist_and_are_few():
+    assert set(mutation.BY_BEHAVIOR) <= set(course.exercises())
+    assert len(mutation.BY_BEHAVIOR) == 2
 
 
 def test_equivalent_mutants_exist_and_have_a_reason():
