@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors.numpy
+import tokenizers
 
 from solutions import pretrained
 from solutions.embeddings import pad_batch
@@ -114,7 +116,6 @@ def _many_texts():
 
 
 def test_the_tokenizer_equals_the_library_on_that_vocabulary(model):
-    tokenizers = pytest.importorskip("tokenizers")
     library = tokenizers.BertWordPieceTokenizer(str(fetch() / "vocab.txt"), lowercase=True)
     texts, tokenizer = _many_texts(), model[1]
     assert len(texts) >= 5000
@@ -401,7 +402,7 @@ def test_a_name_that_is_no_text_is_refused():
 
 
 def test_our_writer_and_the_library_read_each_other(tmp_path):
-    library = pytest.importorskip("safetensors.numpy")
+    library = safetensors.numpy
     rng = np.random.default_rng(0)
     tensors = {
         "a": rng.normal(size=(3, 4)).astype(np.float32),
