@@ -222,6 +222,52 @@ def test_a_cell_that_fails_writes_no_worked_copy(lesson):
     assert not made.worked.exists()
 
 
+def test_text_mode_takes_the_new_text_and_keeps_the_outputs(lesson, monkeypatch):
+    made = in_order(lesson)
+    worked = build.read(made.worked)
+    outputs = [(cell.outputs, cell.execution_count) for cell in build.code_cells(worked)]
+    monkeypatch.setattr(build, "execute", lambda *given: pytest.fail("a cell was run"))
+
+    def change(notebook):
+        notebook.cells[0].source = "# Double a number\n\nOther words."
+        notebook.cells.insert(2, MARKDOWN("One cell more."))
+
+    spoil(made.blank, change)
+    said = []
+    build.build_text(made, get, said.append)
+    assert said == ["01_toy.ipynb: normalized", "01_toy_solution.ipynb: text written"]
+    assert build.problems(made, get) == []
+    worked = build.read(made.worked)
+    assert [cell.source for cell in worked.cells if cell.cell_type == "markdown"][::2] == [
+        "# Double a number\n\nOther words.", "One cell more.",
+    ]  # fmt: skip
+    assert outputs == [(cell.outputs, cell.execution_count) for cell in build.code_cells(worked)]
+    build.build_text(made, get, said.append)
+    assert said[2:] == ["01_toy_solution.ipynb: unchanged"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda cells: cells[2].update(source=cells[2].source + "  # more"), "changed at cell 3"),
+        (lambda cells: cells.insert(2, CODE("x = 1")), "changed at cell 3"),
+        (lambda cells: cells.append(CODE("x = 1")), "3 code cells, 2 in the worked copy"),
+        (lambda cells: cells.pop(), "1 code cells, 2 in the worked copy"),
+    ],
+)
+def test_text_mode_does_not_keep_outputs_of_other_code(lesson, change, said):
+    made = in_order(lesson)
+    before = made.worked.read_bytes()
+    spoil(made.blank, lambda notebook: change(notebook.cells))
+    with pytest.raises(build.BuildError, match=said) as caught:
+        build.build_text(made, get, lambda line: None)
+    assert "must be run: python -m course build 01" in str(caught.value)
+    assert made.worked.read_bytes() == before
+    made.worked.unlink()
+    with pytest.raises(build.BuildError, match="there is no worked copy"):
+        build.build_text(made, get, lambda line: None)
+
+
 def worked_by_hand(made):
     """A worked copy as `build` makes it, without running it."""
     notebook = build.worked_sources(made, build.read(made.blank), get)

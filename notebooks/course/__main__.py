@@ -12,6 +12,7 @@ USAGE = """\
 usage: python -m course COMMAND
 
   build [NN ...]          put notebooks/NN_*.ipynb in their normal form and make the worked copies
+  build [NN ...] --text   the same, running nothing: for lessons whose text alone has changed
   build [NN ...] --check  say what is stale or against the rules; changes nothing
   vocab                   make the vocabulary of the course's texts
   weights                 train the small models that lessons show before they train their own

@@ -2,6 +2,7 @@
 
     python -m course build            all lessons
     python -m course build 01 06      these lessons
+    python -m course build --text     the same without running a cell, where only text has changed
     python -m course build --check    say what is stale or against the rules; changes nothing
 
 The source of truth is `notebooks/NN_name.ipynb`: no outputs, exercises blank. From it and from the
@@ -402,6 +403,36 @@ def build(lesson: Lesson, get: Callable, say: Callable = print) -> None:
     say(f"{lesson.worked.name}: {'written' if changed else 'unchanged'}")
 
 
+def build_text(lesson: Lesson, get: Callable, say: Callable = print) -> None:
+    """As `build`, but nothing is run: the worked copy keeps the outputs that it has.
+
+    Right only where no code has changed since the copy was made. BuildError names the first code
+    cell that differs; the worked copy is then left as it is.
+    """
+    blank = normal(read(lesson.blank))
+    if write(lesson.blank, blank):
+        say(f"{lesson.blank.name}: normalized")
+    changed = write(lesson.worked, with_outputs(worked_sources(lesson, blank, get), lesson))
+    say(f"{lesson.worked.name}: {'text written' if changed else 'unchanged'}")
+
+
+def with_outputs(wanted: NotebookNode, lesson: Lesson) -> NotebookNode:
+    """A worked copy's sources with the outputs of the copy that is there, cell by cell."""
+    must = f"it must be run: python -m course build {lesson.number}"
+    if not lesson.worked.is_file():
+        raise BuildError(f"there is no worked copy; {must}")
+    made = copy.deepcopy(wanted)
+    new, old = code_cells(made), code_cells(read(lesson.worked))
+    for here, there in zip(new, old, strict=False):
+        if here.source != there.source:
+            raise BuildError(f"code has changed at {_where(made, here)}; {must}")
+    if len(new) != len(old):
+        raise BuildError(f"there are {len(new)} code cells, {len(old)} in the worked copy; {must}")
+    for here, there in zip(new, old, strict=True):
+        here.outputs, here.execution_count = there.outputs, there.execution_count
+    return made
+
+
 # ---------------------------------------------------------------- checks
 
 
@@ -735,7 +766,11 @@ def main(arguments=None) -> int:
         prog="python -m course build", description=__doc__.splitlines()[0]
     )
     parser.add_argument("lessons", nargs="*", metavar="NN", help="numbers; all if none is given")
-    parser.add_argument("--check", action="store_true", help="change nothing, print problems")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--check", action="store_true", help="change nothing, print problems")
+    how.add_argument(
+        "--text", action="store_true", help="run nothing: new text, the outputs that are there"
+    )
     given = parser.parse_args(arguments)
     from course.exercises import get
 
@@ -751,7 +786,7 @@ def main(arguments=None) -> int:
     for lesson in chosen:
         if not given.check:
             try:
-                build(lesson, get)
+                (build_text if given.text else build)(lesson, get)
             except BuildError as error:
                 print(f"{lesson.name}: {error}", file=sys.stderr)
                 failed = True
