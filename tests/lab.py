@@ -22,6 +22,7 @@ import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 from urllib.parse import quote
 
@@ -180,7 +181,7 @@ def jupyterlab(notebooks=(), dark=False, env=None, arguments=(), timeout=90):
             "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}", "--ServerApp.port_retries=0",
             "--IdentityProvider.token=", "--ServerApp.password=", f"--ServerApp.root_dir={root}",
             "--LabApp.news_url=", "--ServerApp.terminals_enabled=False",
-            "--ServerApp.disable_check_xsrf=True", *arguments,
+            "--ServerApp.disable_check_xsrf=True", "--LabApp.expose_app_in_browser=True", *arguments,
         ]  # fmt: skip
         with open(log, "wb") as output:
             process = subprocess.Popen(
@@ -359,6 +360,65 @@ class Notebook:
         self.page.keyboard.press("ControlOrMeta+a")
         self.page.keyboard.press("Delete")
         self.page.keyboard.insert_text(source)
+
+    def theme(self, dark):
+        """Change JupyterLab's theme in the open page; nothing runs again."""
+        self.page.emulate_media(color_scheme="dark" if dark else "light")
+        self.page.evaluate(
+            "theme => jupyterapp.commands.execute('apputils:change-theme', {theme})",
+            "JupyterLab Dark" if dark else "JupyterLab Light",
+        )
+        wanted = "false" if dark else "true"
+        self.wait_until(
+            lambda: self.page.evaluate("() => document.body.dataset.jpThemeLight") == wanted
+        )
+
+    def unfold(self):
+        """Open every folded part, so that what is in it can be looked at."""
+        self.panel.locator("details:not([open])").evaluate_all(
+            "parts => parts.forEach(part => { part.open = true; })"
+        )
+
+    def looks(self, call, *given):
+        """Call a function of tests/looks.js in the page."""
+        if not self.page.evaluate("() => 'looks' in window"):
+            self.page.evaluate((Path(__file__).parent / "looks.js").read_text(encoding="utf-8"))
+        return self.page.evaluate(f"given => looks.{call}(...given)", list(given))
+
+    def axe(self):
+        """What axe-core finds in outputs and texts: [{"rule", "impact", "where", "why"}]."""
+        if not self.page.evaluate("() => 'axe' in window"):
+            script = resources.files("axe_playwright_python") / "axe.min.js"
+            self.page.evaluate(script.read_text(encoding="utf-8"))
+        self.unfold()
+        found = self.page.evaluate(
+            """() => axe.run(
+                {include: ['.jp-OutputArea-output', '.jp-MarkdownOutput'].map(
+                    part => ['.jp-NotebookPanel:not(.lm-mod-hidden) ' + part])
+                    .filter(([part]) => document.querySelector(part))},
+                {resultTypes: ['violations']}
+            ).then(results => results.violations)"""
+        )
+        return [
+            {
+                "rule": rule["id"],
+                "impact": node["impact"] or rule["impact"],
+                "where": node["html"][:300],
+                "why": node["failureSummary"].replace("\n", " ")[:400],
+            }
+            for rule in found
+            for node in rule["nodes"]
+        ]
+
+    def press(self, explorer, key):
+        """Press a key in a picture's controls: milliseconds to the new picture, None if it stays.
+
+        `explorer` is the locator of one `explore`; the control that has the focus gets the key.
+        """
+        self.looks("answered")
+        explorer.evaluate("element => looks.expect(element)")
+        self.page.keyboard.press(key)
+        return self.looks("changed")
 
     def errors(self):
         """The tracebacks that the notebook shows."""
