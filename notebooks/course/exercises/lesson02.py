@@ -834,6 +834,14 @@ def _blocks(query, key, value, mask=None, block=64, *, wrong=""):
     return output / (total if wrong == "no_guard" else np.where(total == 0, 1, total))
 
 
+def _collected(query, key, value, mask=None, block=64):
+    """The scores block by block, all of them kept: the whole table again, in pieces."""
+    scores = np.concatenate([
+        query @ np.swapaxes(key[..., i:i + block, :], -1, -2) / query.shape[-1] ** 0.5
+        for i in range(0, key.shape[-2], block)], axis=-1)
+    return softmax(scores if mask is None else np.where(mask, scores, -np.inf)) @ value
+
+
 def _blocked(name):
     return lambda query, key, value, mask=None, block=64: _blocks(query, key, value, mask, block,
                                                                   wrong=name)
@@ -851,6 +859,43 @@ def _blocks_two_passes(query, key, value, mask=None, block=64):
     total = sum(np.exp(scores(p) - highest).sum(axis=-1, keepdims=True) for p in parts)
     output = sum(np.exp(scores(p) - highest) @ value[..., p, :] for p in parts)
     return output / np.where(total == 0, 1, total)
+
+
+class WholeTable(Exception):
+    """Raised where as many numbers are made at once as the whole table of scores has."""
+
+
+class JoinedBlocks(WholeTable):
+    """Raised where the blocks of the table were kept and are put together."""
+
+
+class _Watched(np.ndarray):
+    """An array that does not let a table of QUERIES x KEYS numbers be computed from it."""
+
+    QUERIES, KEYS = 6, 41
+
+    def __array_finalize__(self, source):
+        if isinstance(source, _Watched):
+            _small_enough(self, WholeTable)
+
+    def __array_function__(self, function, types, args, kwargs):
+        made = super().__array_function__(function, types, args, kwargs)
+        if type(made) is not np.ndarray or made.dtype.kind != "f":
+            return made
+        joins = (np.concatenate, np.stack, np.hstack, np.column_stack, np.append, np.block)
+        _small_enough(made, JoinedBlocks if function in joins else WholeTable)
+        return made.view(_Watched)  # einsum, where and others hand back plain arrays
+
+
+def _small_enough(array, error):
+    if array.size >= _Watched.QUERIES * _Watched.KEYS:
+        raise error(f"an array of shape {array.shape} was made from the inputs, as large as the "
+                    f"whole table of {_Watched.QUERIES} queries and {_Watched.KEYS} keys")
+
+
+def _watched_case(rng):
+    shapes = ((_Watched.QUERIES, 3), (_Watched.KEYS, 3), (_Watched.KEYS, 2))
+    return tuple(rng.normal(size=s).view(_Watched) for s in shapes), {"block": 8}
 
 
 _SOME = np.array([[True, False, True, True, False, False, True],
@@ -877,8 +922,20 @@ register(
              why="-1e9 is not the lowest of numbers; -inf is"),
         Case("a batch of 2, three heads, blocks of 2", _blocks_case(2, 5, 4, 6, 2, lead=(2, 3))),
         Case("float32", _blocks_case(2, 5, 4, 3, 2, dtype="float32")),
+        Case("6 queries, 41 keys, blocks of 8: never 6 x 41 numbers at once", _watched_case,
+             why="plain attention gives the same output, and holds the whole table"),
     ],
     mistakes=[
+        Mistake("whole_table",
+                lambda query, key, value, mask=None, block=64:
+                    attention.scaled_dot_product_attention(query, key, value, mask)[0],
+                "The output is right, but all scores are there at once: this is plain attention, "
+                "and its (n, m) table is what blocks are to avoid. Score `block` keys, take them "
+                "in with absorb_block, let them go, then take the next."),
+        Mistake("collected", _collected,
+                "You score the keys block by block, but keep every block and join them before the "
+                "softmax: the whole (n, m) table stands in memory after all. Take each block in "
+                "with absorb_block and let it go."),
         Mistake("mean_of_means", _blocked("mean_of_means"),
                 "You average the outputs of the blocks. A block in which nothing fits then counts "
                 "as much as one with the best key: carry the sums through and divide once."),

@@ -40,13 +40,14 @@ def three_heads(text, question, classifier, tagger, reader):
         said = answer.text or "it says: not in this text"
     except ValueError as error:
         answer, said = None, str(error)
-    marked = html.escape(visible(text))
+    marked = f"<i>{html.escape(visible(said))}</i>"
     if answer is not None and answer.text:
         marked = (html.escape(visible(text[:answer.start]))
                   + f'<span style="background:{mix(PALETTE["start"], 0.3)};color:{INK};'
                   f'border-radius:4px;padding:1px 4px">{html.escape(visible(answer.text))}</span>'
                   + html.escape(visible(text[answer.end:])))
-    rows = ((f"<b>06, a class for the text</b><br>{verdict._repr_html_()}"),
+    rows = (f'<b>06, a class for the text</b><div style="margin-top:6px">'
+            f"{verdict._repr_html_()}</div>",
             f"<b>07, a label for each word</b><br>{tagged.body}",
             f"<b>08, an answer in the text</b>: {html.escape(visible(question))}<br>"
             f'<span style="line-height:2">{marked}</span>')

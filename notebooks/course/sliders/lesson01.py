@@ -44,7 +44,7 @@ def which_washington(sentence, sharpness):
 KEYS = {"fish": np.array([0.2, 1.2]), "bank": np.array([1.0, 0.9]), "money": np.array([1.3, 0.0])}
 
 
-@slider(angle=Range(0, 355, 5, start=0, label="angle of the query",
+@slider(angle=Range(0, 355, 5, start=335, label="angle of the query",
                     words=lambda v: f"{v} degrees"),
         length=Range(0.0, 3.0, 0.1, start=1.0, label="length of the query"), lesson="01")
 def query_direction(angle, length):

@@ -44,17 +44,26 @@ def _words(text):
                   max_length=200),
         lesson="06", given=lambda: {"model": weights.sentiment()})
 def read_a_sentence(text, model):
-    """The classes that a trained classifier gives a sentence, and where its [CLS] looks."""
+    """The classes that a trained classifier gives a sentence, and where its [CLS] looks.
+
+    The last layer's [CLS] reads places that have read the words before, so one look says little:
+    the second strip shows where the place that it reads most had looked, one layer earlier.
+    """
     if not text.strip():
         return token_strip(["nothing typed yet"], title="Type a sentence")
     probabilities = model.probabilities([text])[0]
     tokens, attention = model.attention(text)
     look = attention[-1].mean(axis=0)[0]  # last layer, mean over heads, the row of [CLS]
+    most = int(look.argmax())
+    before = attention[-2].mean(axis=0)[most]
     verdict = model.labels[int(probabilities.argmax())]
     return side_by_side(
         _label_bars(probabilities, model.labels, f"It says: {verdict}"),
-        token_strip(tokens, look, vmax=max(look.max(), 1e-9), title="Where [CLS] looks "
-                    "(last layer, mean of the heads)", weights=look),
+        token_strip(tokens, look, vmax=max(look.max(), 1e-9), weights=look,
+                    title=f"Layer {len(attention)}: where [CLS] looks"),
+        token_strip(tokens, before, vmax=max(before.max(), 1e-9), before=before, most=most,
+                    title=f"Layer {len(attention) - 1}: where “{tokens[most]}”, read most above, "
+                          "had looked"),
         down=True)
 
 
