@@ -1,5 +1,7 @@
 """Lesson 04: what its text and sliders claim is so."""
 
+import re
+
 import course
 import numpy as np
 import pytest
@@ -136,6 +138,29 @@ def test_dropout_takes_any_fair_draw():
         return x * rng.choice([0.0, 1 / (1 - rate)], size=x.shape, p=[rate, 1 - rate])
 
     assert course.check("dropout", by_choice).status == "passed"
+
+
+def test_dropout_must_draw_from_the_rng_it_is_given():
+    def elsewhere(x, rate, rng=None):
+        return x if rng is None else RIGHT(x, rate, np.random.default_rng())
+
+    report = course.check("dropout", elsewhere)
+    assert report.status == "wrong"
+    assert "draw from `rng`" in report.message
+
+
+def test_the_mean_over_many_draws_shows_what_the_text_says_at_every_rate():
+    for rate in np.arange(0, 0.95, 0.1):
+        assert f"{play.drop_some(float(rate), 0).facts['mean']:.2f}" in ("0.99", "1.00", "1.01")
+    ends = [play.drop_some(0.8, draw).facts["after"].mean() for draw in range(10)]
+    assert np.ptp(ends) > 0.2  # a single draw moves
+
+
+def test_layers_have_no_ticks_at_halves():
+    for layers in (1, 2, 3, 24):
+        body = play.orders_by_depth(layers, 1.0).body
+        under = re.findall(r'text-anchor="middle"[^>]*>([\d.]+)<', body)
+        assert len(under) >= 4 and all(one.isdigit() for one in under)
 
 
 @pytest.mark.parametrize(("name", "wrong", "mistake"), [

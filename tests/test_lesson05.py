@@ -1,5 +1,8 @@
 """Lesson 05: what its text and sliders claim is so."""
 
+import ast
+import inspect
+
 import course
 import numpy as np
 import pytest
@@ -7,9 +10,16 @@ from course.exercises import get
 from course.exercises.lesson05 import compare_masked
 from course.sliders import lesson05 as play
 from course.texts import load_conll, load_reviews, load_squad
-from course.weights.lesson05 import MASKED_WORDS, frequency_loss, masked_words, untrained
+from course.weights import lesson05 as weights
+from course.weights.lesson05 import (
+    MASKED_WORDS,
+    frequency_loss,
+    masked_words,
+    sentences,
+    untrained,
+)
 
-from solutions import encoder, training
+from solutions import encoder, pretraining, training
 from solutions.pretraining import MaskedWordModel, mask_tokens
 
 # --- Values that popular code gets wrong ----------------------------------------------------------
@@ -49,6 +59,27 @@ def test_what_is_missing_is_said(name, mistake, said):
     report = course.check(name, wrong.function)
     assert report.mistake == mistake
     assert said in report.message
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_a_softmax_down_the_columns_is_named(every):
+    def wrong(logits, labels, ignore_index=-100):
+        flat, wanted = logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)
+        rows, grad = wanted != ignore_index, np.zeros_like(flat)
+        if not rows.any():
+            return 0.0, grad.reshape(logits.shape)
+        source = logits if every else flat[rows]
+        powers = np.exp(source - source.max(axis=0))
+        with np.errstate(divide="ignore"):
+            logs = np.log(powers / powers.sum(axis=0)).reshape(-1, logits.shape[-1])
+        logs = logs[rows] if every else logs
+        grad[rows] = (np.exp(logs) - np.eye(flat.shape[1])[wanted[rows]]) / rows.sum()
+        loss = -logs[np.arange(len(logs)), wanted[rows]].mean()
+        return float(loss), grad.reshape(logits.shape)
+
+    report = course.check("cross_entropy", wrong)
+    assert report.status == "wrong" and report.mistake.startswith("columns")
+    assert "down the columns" in report.message
 
 
 def test_a_gradient_check_with_ones_would_pass_a_wrong_formula():
@@ -122,6 +153,16 @@ def test_the_same_places_in_every_sentence_are_noticed_without_the_seed():
     assert report.status == "wrong"
 
 
+def test_masking_must_draw_from_the_rng_it_is_given():
+    def elsewhere(input_ids, special_tokens_mask, vocab_size, mask_id, rng, rate=0.15):
+        return pretraining.mask_tokens(input_ids, special_tokens_mask, vocab_size, mask_id,
+                                       np.random.default_rng(), rate)  # fmt: skip
+
+    report = course.check("mask_tokens", elsewhere)
+    assert report.status == "wrong"
+    assert "draw from `rng`" in report.message
+
+
 # --- Sliders --------------------------------------------------------------------------------------
 
 
@@ -157,10 +198,19 @@ def test_rates_of_the_surface():
 
 @pytest.mark.parametrize(("rate", "optimizer", "verdict"), [
     (-3.0, "plain gradient", "has not arrived"), (-1.5, "plain gradient", "jumps back and forth"),
-    (-0.5, "plain gradient", "diverges"), (-1.25, "AdamW", "arrives"),
+    (-0.5, "plain gradient", "ends higher than it began"), (-1.25, "AdamW", "arrives"),
 ])
 def test_the_surface_says_how_a_run_ends(rate, optimizer, verdict):
     assert verdict in play.surface_picture(rate, optimizer, False, False).alt
+
+
+def test_no_run_is_said_to_diverge_whose_steps_clipping_or_adamw_bounds():
+    """Each of their steps is about a rate long, so a run may end high, but it cannot run away."""
+    for optimizer, clip in (("plain gradient", True), ("AdamW", False)):
+        shown = play.surface_picture(0.5, optimizer, clip, False)
+        assert "ends higher than it began" in shown.alt and "diverge" not in shown.alt
+        places = play.walk(optimizer, 10**0.5, clip)[0]
+        assert np.linalg.norm(np.diff(places, axis=0), axis=-1).max() < 5 * 10**0.5
 
 
 def test_a_longer_warm_up_costs_nothing_before_a_linear_fall():
@@ -195,11 +245,19 @@ def test_mask_picture_hides_what_it_says():
     assert play.clip_picture(2.0, "each number alone").facts["turned"] > 10
 
 
+def test_the_weights_do_not_need_the_sliders():
+    """One way only: the sliders show what the weights' module makes."""
+    imported = {node.module for node in ast.walk(ast.parse(inspect.getsource(weights)))
+                if isinstance(node, ast.ImportFrom)}
+    assert "course.texts" in imported
+    assert not [name for name in imported if name.startswith("course.sliders")]
+
+
 # --- The texts and the model that is shown first --------------------------------------------------
 
 
 def test_only_training_texts_are_read():
-    read = set(play.sentences("train"))
+    read = set(sentences("train"))
     for split in ("dev", "test"):
         assert not read & {review.text for review in load_reviews(split=split)}
         assert not read & {" ".join(s.words) for s in load_conll(split=split)}
@@ -209,8 +267,8 @@ def test_only_training_texts_are_read():
 def test_the_model_shown_first_has_learned_something():
     assert MASKED_WORDS.stat().st_size < 1_500_000
     model = masked_words()
-    dev = model.prepare(play.sentences("dev"))
-    train = model.prepare(play.sentences("train"))
+    dev = model.prepare(sentences("dev"))
+    train = model.prepare(sentences("train"))
     by_frequency, _ = frequency_loss(model, train, dev)
     assert model.score(dev)["loss"] < by_frequency - 0.5
     words = {word for word, _ in model.fill("It was a [MASK] hotel.", 5)[0]}
@@ -219,5 +277,5 @@ def test_the_model_shown_first_has_learned_something():
 
 def test_untrained_guesses_blindly():
     model = MaskedWordModel(untrained(), masked_words().tokenizer)
-    dev = model.prepare(play.sentences("dev")[:64])
+    dev = model.prepare(sentences("dev")[:64])
     assert abs(model.score(dev)["loss"] - np.log(3000)) < 1.0

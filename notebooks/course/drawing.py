@@ -87,12 +87,31 @@ def mix(color, share, ground="#ffffff"):
     return "#" + "".join(f"{round(float(v)):02x}" for v in share * one + (1 - share) * two)
 
 
-def ink_on(color):
-    """Black or white, whichever reads better on a color (WCAG's relative luminance)."""
+def luminance(color):
+    """WCAG's relative luminance of a color, 0 (black) to 1 (white)."""
     levels = np.array([int(color[i:i + 2], 16) for i in (1, 3, 5)]) / 255
     linear = np.where(levels <= 0.04045, levels / 12.92, ((levels + 0.055) / 1.055) ** 2.4)
-    luminance = linear @ [0.2126, 0.7152, 0.0722]
-    return "#000000" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "#ffffff"
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def contrast(one, two):
+    """WCAG's contrast of two colors, 1 to 21; a text needs 4.5 on its ground."""
+    low, high = sorted((luminance(one), luminance(two)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def ink_on(color):
+    """Black or white, whichever reads better on a color."""
+    return max("#000000", "#ffffff", key=lambda ink: contrast(ink, color))
+
+
+def as_ink(color, ground=CARD):
+    """A color for words: the color itself, darkened until it can be read on the ground.
+
+    The palette's colors are for areas and lines; several are too light for letters.
+    """
+    shades = (mix(color, share / 20, "#000000") for share in range(20, 0, -1))
+    return next((shade for shade in shades if contrast(shade, ground) >= 4.6), "#000000")
 
 
 def visible(text):
@@ -173,6 +192,7 @@ def heatmap(matrix, rows=None, columns=None, *, title="", row_title="", column_t
     """
     matrix = np.asarray(matrix, dtype=float)
     n, m = matrix.shape
+    row_color, column_color = as_ink(row_color), as_ink(column_color)
     rows = [shorten(r) for r in (rows if rows is not None else range(n))]
     columns = [shorten(c) for c in (columns if columns is not None else range(m))]
     longest = max([len(_number(v, fmt)) for v in matrix.ravel() if np.isfinite(v)] + [1])
@@ -272,6 +292,35 @@ def bars(values, labels, *, title="", vmin=0.0, vmax=None, color=PALETTE["weight
     return card(left + width + 64, height, parts, alt, title, values=values, **facts)
 
 
+def _text_box(x, y, text, size, anchor):
+    """(left, top, right, bottom) of a text whose baseline is anchored at (x, y)."""
+    wide = text_width(text, size)
+    left = x - {"start": 0, "middle": wide / 2, "end": wide}[anchor]
+    return left, y - size * 0.85, left + wide, y + 3
+
+
+def _meet(one, two):
+    return one[0] < two[2] and two[0] < one[2] and one[1] < two[3] and two[1] < one[3]
+
+
+def _free_place(box, taken, turn, height):
+    """The box moved up or down, the way `turn` says first, until it meets none that is taken."""
+    left, top, right, bottom = box
+    for step in range(40):
+        for way in (turn, -turn):
+            moved = left, top + way * 4 * step, right, bottom + way * 4 * step
+            inside = moved[1] >= 0 and moved[3] <= height
+            if (inside or not step) and not any(_meet(moved, other) for other in taken):
+                return moved
+    return box
+
+
+def _round_step(span, most):
+    """The smallest of 1, 2, 2.5, 5 times a power of ten that cuts a span in at most `most`."""
+    unit = 10.0 ** np.floor(np.log10(span / most))
+    return next(unit * m for m in (1, 2, 2.5, 5, 10) if span / (unit * m) <= most + 1e-9)
+
+
 def plane(vectors, *, title="", limit=1.5, size=300, notes=(), alt=None, **facts):
     """Arrows from the origin of the plane.
 
@@ -282,20 +331,27 @@ def plane(vectors, *, title="", limit=1.5, size=300, notes=(), alt=None, **facts
     middle, scale = size / 2 + 8, size / 2 / limit
     parts = [f'<line x1="8" x2="{size + 8}" y1="{middle}" y2="{middle}" stroke="{LINE}"/>',
              f'<line y1="8" y2="{size + 8}" x1="{middle}" x2="{middle}" stroke="{LINE}"/>']
-    for tick in range(-int(limit), int(limit) + 1):
-        if tick:
-            parts.append(label(middle + tick * scale, middle + 14, tick, size=10, color=SOFT_INK,
-                               anchor="middle"))
-            parts.append(label(middle - 6, middle - tick * scale + 4, tick, size=10,
-                               color=SOFT_INK, anchor="end"))
+    names, taken = [], []
     for name, (x, y), color in vectors:
         tip = middle + x * scale, middle - y * scale
         parts.append(arrow(middle, middle, *tip, color, width=2.5))
         reach = max(float(np.hypot(x, y)), 1e-9)
         dx, dy = 12 * x / reach, -12 * y / reach
         anchor = "middle" if abs(dx) < 5 else ("start" if dx > 0 else "end")
-        parts.append(label(tip[0] + dx, tip[1] + dy + 4, name, size=12, anchor=anchor,
-                           color=mix(color, 0.8, "#000000"), weight="600"))
+        box = _text_box(tip[0] + dx, tip[1] + dy + 4, name, 12, anchor)
+        box = _free_place(box, taken, -1 if dy < 0 else 1, size + 16)
+        taken.append(box)
+        names.append(label(box[0], box[3] - 3, name, size=12, color=as_ink(color), weight="600"))
+    step = _round_step(1.8 * limit, 6 if limit > 2 else 4)
+    most = np.floor(0.95 * limit / step)  # a number at the very end would stand over the edge
+    for tick in np.arange(-most, most + 1) * step:
+        text = f"{tick:g}".replace("-", "−")
+        for x, y, anchor in ((middle + tick * scale, middle + 14, "middle"),
+                             (middle - 6, middle - tick * scale + 4, "end")):
+            box = _text_box(x, y, text, 10, anchor)
+            if tick and not any(_meet(box, other) for other in taken):
+                parts.append(label(x, y, text, size=10, color=SOFT_INK, anchor=anchor))
+    parts += names
     wide = max([text_width(t, 12) for t in notes] + [0])
     for i, text in enumerate(notes):
         parts.append(label(size + 34, 30 + 20 * i, text, size=12))
@@ -558,7 +614,10 @@ class _Axis:
         else:
             raw = self.span / 5
             unit = 10 ** np.floor(np.log10(raw))
-            step = unit * min((1, 2, 2.5, 5, 10), key=lambda m: abs(m * unit - raw))
+            whole = bool((values == np.round(values)).all())  # layers, steps: none at a half
+            rounds = (1, 2, 5, 10) if whole else (1, 2, 2.5, 5, 10)
+            step = unit * min(rounds, key=lambda m: abs(m * unit - raw))
+            step = max(step, 1.0) if whole and len(values) else step
             first = np.ceil(self.low / step - 1e-9)
             last = np.floor((self.low + self.span) / step + 1e-9)
             self.ticks = [round(float(i * step), 12) + 0.0 for i in np.arange(first, last + 1)]

@@ -392,6 +392,39 @@ def dropout(x, rate, rng=None):
     return np.where(kept, x / (1 - rate), 0).astype(x.dtype)
 
 
+class RngWasAsked(Exception):
+    """What `AsksMe` raises: something was drawn from it, as it should be."""
+
+
+def _says_so(name):
+    def method(self, *args, **kwargs):
+        raise RngWasAsked(f"rng.{name} was called, as it should be")
+
+    return method
+
+
+class AsksMe(np.random.Generator):
+    """A generator that raises RngWasAsked when something is drawn from it.
+
+    A function that raises draws from the rng it was given. One that returns has its randomness from
+    elsewhere, and a result that no seed of the caller's can repeat.
+    """
+
+    def __init__(self):
+        super().__init__(np.random.PCG64(0))
+
+    def __deepcopy__(self, memo):
+        return AsksMe()
+
+    def __repr__(self):
+        return "an rng that raises RngWasAsked"
+
+
+for _name in dir(np.random.Generator):
+    if not _name.startswith("_") and callable(getattr(np.random.Generator, _name)):
+        setattr(AsksMe, _name, _says_so(_name))
+
+
 def _drop_case(*shape, rate, training=True, dtype="float64"):
     def make(rng):
         x = rng.normal(3.0, 1.0, size=shape).astype(dtype)
@@ -477,6 +510,9 @@ register(
         Case("in use: no rng", _drop_case(4, 5, rate=0.3, training=False),
              why="evaluation is deterministic and changes nothing"),
     ],
+    raises=[Case("training, and an rng that raises RngWasAsked (draw from `rng`, not np.random)",
+                 lambda rng: ((np.ones((3, 4)), 0.5), {"rng": AsksMe()}),
+                 why="randomness from elsewhere cannot be repeated with a seed")],
     mistakes=[
         Mistake("never", lambda x, rate, rng=None: x,
                 "Nothing is dropped. With an rng, each number is dropped with probability "
@@ -508,6 +544,10 @@ register(
         Mistake("normal_draws", _gauss,
                 "rng.normal draws from a bell curve, of which more than `rate` lies below `rate`. "
                 "rng.random draws evenly from 0 to 1."),
+        Mistake("own_rng", lambda x, rate, rng=None: x if rng is None else dropout(
+                    x, rate, np.random.default_rng(0)),
+                "You never ask the `rng` that you are given: you made one of your own, so the same "
+                "numbers are dropped at every step. Draw with rng.random(x.shape)."),
     ],
     also_right=[
         _drop_loop,

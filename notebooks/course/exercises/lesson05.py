@@ -3,6 +3,7 @@
 import numpy as np
 
 from course.exercises import Case, Mistake, register
+from course.exercises.lesson04 import AsksMe
 from solutions import encoder, pretraining, training
 from solutions.attention import softmax
 
@@ -52,6 +53,9 @@ def _cross_entropy(logits, labels, ignore_index=-100, *, fault=""):
     if fault == "one_sum":
         logs = shifted - np.log(np.exp(shifted).sum())
         probabilities = np.exp(logs)
+    if fault == "columns":
+        probabilities = softmax(picked, axis=0)
+        logs = np.log(probabilities)
     if fault == "log2":
         logs = logs / np.log(2)
     each = -logs[right]
@@ -85,6 +89,25 @@ def _ignored_as_index(logits, labels, ignore_index=-100):
     grad[np.arange(len(flat)), wanted] -= 1
     return float(-logs[np.arange(len(flat)), wanted].mean()), (grad / len(flat)).reshape(
         logits.shape)
+
+
+def _columns_of_all(logits, labels, ignore_index=-100):
+    """Softmax down the columns of the logits as they came, ignored rows included."""
+    flat, wanted = logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)
+    rows, grad = np.flatnonzero(wanted != ignore_index), np.zeros_like(flat)
+    if len(rows) == 0:
+        return 0.0, grad.reshape(logits.shape)
+    logs = np.log(softmax(logits, axis=0)).reshape(flat.shape)[rows]
+    grad_rows, right = np.exp(logs), (np.arange(len(rows)), wanted[rows])
+    grad_rows[right] -= 1
+    grad[rows] = grad_rows / len(rows)
+    return float(-logs[right].mean()), grad.reshape(logits.shape)
+
+
+COLUMNS = (
+    "Your softmax goes down the columns: each word's probabilities sum to 1 over the rows. A row "
+    "is one question with its own answer, so it is each row that sums to 1: axis=-1."
+)
 
 
 def _always_100(logits, labels, ignore_index=-100):
@@ -167,6 +190,8 @@ register(
         Mistake("one_sum", _ce("one_sum"),
                 "The powers of all rows are added into one sum. Each row has its own: "
                 "sum(axis=-1, keepdims=True)."),
+        Mistake("columns", _ce("columns"), COLUMNS),
+        Mistake("columns_of_all", _columns_of_all, COLUMNS),
         Mistake("log2", _ce("log2"),
                 "You use another base than e: np.log is the natural one. The gradient (probability "
                 "- 1) belongs to that."),
@@ -956,6 +981,11 @@ def _all_special(rng):
     return (ids, np.ones((2, 6), dtype=bool), VOCABULARY, MASK, np.random.default_rng(1)), {}
 
 
+def _rng_that_raises(rng):
+    args, options = _to_hide(40, 30)(rng)
+    return (*args[:-1], AsksMe()), options
+
+
 def _far(count, share, total):
     """Whether a count is further from its share of a total than chance explains."""
     return abs(count - share * total) > 5 * (total * share * (1 - share)) ** 0.5 + 0.5
@@ -1078,6 +1108,11 @@ def _mask_wrong(fault):
     return wrong
 
 
+def _own_rng(input_ids, special_tokens_mask, vocab_size, mask_id, rng, rate=0.15):
+    return pretraining.mask_tokens(input_ids, special_tokens_mask, vocab_size, mask_id,
+                                   np.random.default_rng(0), rate)
+
+
 def _mask_one_draw(input_ids, special_tokens_mask, vocab_size, mask_id, rng, rate=0.15):
     """One draw decides both whether a token is chosen and what becomes of it."""
     draw = rng.random(input_ids.shape)
@@ -1118,6 +1153,8 @@ register(
         Case("one long text, one axis", _to_hide(6000, seed=4)),
         Case("special tokens only", _all_special),
     ],
+    raises=[Case("an rng that raises RngWasAsked (draw from `rng`, not from np.random)",
+                 _rng_that_raises, why="randomness from elsewhere cannot be repeated by a seed")],
     mistakes=[
         Mistake("specials", _mask_wrong("specials"),
                 "Special tokens are chosen too. [CLS] and [SEP] stand in every sentence and "
@@ -1166,6 +1203,10 @@ register(
         Mistake("columns", _mask_wrong("columns"),
                 "The same places are chosen in every sentence: you draw once for each column. Draw "
                 "for every token: rng.random(input_ids.shape)."),
+        Mistake("own_rng", _own_rng,
+                "The shares are right, but you never ask the `rng` that you are given: you made "
+                "one of your own. Then the same words are hidden each time the text is read, and "
+                "no seed of the caller changes that. Draw with rng.random(...)."),
     ],
     also_right=[_mask_one_draw, _mask_loop],
     hints=[

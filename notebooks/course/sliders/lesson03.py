@@ -170,7 +170,7 @@ def vocabulary_size(size, text):
                  f"{len(words)} words, {len(pieces)} pieces")
     cost = bars([len(pieces)], ["pieces to read"], vmax=max(20, len(text)), width=230, fmt="{:.0f}",
                 color=PALETTE["query"])
-    table = bars([size * 64 / 1000], ["numbers in the table"], vmax=192, width=190,
+    table = bars([size * 64 / 1000], ["numbers in the table, 64 a token"], vmax=192, width=130,
                  fmt="{:.0f} thousand", color=PALETTE["key"])
     return side_by_side(strip, side_by_side(cost, table), down=True, pieces=len(pieces))
 
@@ -303,7 +303,10 @@ def padding_share(rows, sort):
             y += 13
         y += 10
     share = 1 - real / full
-    return card(520, y, parts, f"Twelve sentences in batches of {rows}"
+    for x, fill, text in ((14, PALETTE["query"], "tokens"), (90, BLANK, "padding")):
+        parts += [rect(x, y, 16, 11, fill, radius=2, stroke=LINE),
+                  label(x + 22, y + 10, text, size=12, font=SANS)]
+    return card(520, y + 18, parts, f"Twelve sentences in batches of {rows}"
                 f"{', sorted by length' if sort else ''}: {full} places, {real} of them tokens, "
                 f"{share:.0%} padding.", f"{share:.0%} padding: {full} places for {real} tokens",
                 share=share)

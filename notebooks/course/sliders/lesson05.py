@@ -1,6 +1,5 @@
-"""Lesson 05's sliders, and the texts that the lesson reads."""
+"""Lesson 05's sliders."""
 
-import re
 from functools import cache
 
 import numpy as np
@@ -10,40 +9,23 @@ from course.drawing import (
     LINE,
     PALETTE,
     SERIES,
+    arrow,
     bars,
     card,
     curves,
     label,
     mix,
-    plane,
     rect,
     side_by_side,
     token_strip,
 )
 from course.explore import Choice, Range, Text, Toggle, slider
-from course.texts import load_conll, load_reviews, load_squad, load_tokenizer
-from course.texts.generators import controlled_reviews
+from course.texts import load_reviews, load_tokenizer
 from course.weights.lesson05 import masked_words, random_masked_words
 from solutions.attention import softmax
 from solutions.encoder import layer_norm, layer_norm_backward
 from solutions.pretraining import mask_tokens
 from solutions.training import clip_by_global_norm, cross_entropy, warmup_linear
-
-
-def sentences(split):
-    """Every sentence of one split of the course's texts: reviews, entities, reading."""
-    found = [review.text for review in load_reviews(split=split)]
-    found += [" ".join(sentence.words) for sentence in load_conll(split=split)]
-    questions = load_squad(split=split)[0]
-    for passage in dict.fromkeys(question.passage for question in questions):
-        found += [part for part in re.split(r"(?<=[.!?])\s+", passage) if part.strip()]
-    return found + [question.question for question in questions]
-
-
-def rule_sentences():
-    """The sentences that lesson 06 trains on, without their labels."""
-    return [review.text for review in controlled_reviews(2400, seed=1)]
-
 
 # --- Fill in ------------------------------------------------------------------------------------
 
@@ -190,7 +172,7 @@ def surface_picture(rate, optimizer, clip, warmup):
               label(-32, SIDE / 2, "weight of I, you, we", size=12, anchor="middle", turn=-90),
               "</g>"]
     jump = abs(places[-1, 0] - places[-2, 0])
-    verdict = ("diverges" if losses[-10:].mean() > losses[0] else
+    verdict = ("ends higher than it began" if losses[-10:].mean() > losses[0] else
                "jumps back and forth" if jump > 0.03 else
                "arrives" if losses[-1] < 0.618 else "has not arrived")
     title = f"{optimizer}, rate {10**rate:.2g}: {verdict}"
@@ -285,7 +267,8 @@ def step_picture(scale, part):
     lines = {"all of AdamW": step_lengths(10.0**scale, PARTS[0])}
     if part != PARTS[0]:
         lines[part] = step_lengths(10.0**scale, part)
-    return curves(lines, x=np.arange(1, 41), x_title="step", y_log=True, y_limits=(1e-6, 1e3),
+    limits = (1e-6, 1e3) if part == "no division" else (0.05, 20.0)
+    return curves(lines, x=np.arange(1, 41), x_title="step", y_log=True, y_limits=limits,
                   y_title="step / learning rate", lines=[(1.0, "one learning rate")],
                   title=f"Step lengths for gradients of about {10.0**scale:g}", lengths=lines[part])
 
@@ -319,10 +302,38 @@ def clip_picture(limit, how):
     else:
         after = np.clip(grad, -limit, limit)
     turned = np.degrees(np.arctan2(*after[::-1]) - np.arctan2(*grad[::-1]))
-    return plane([("before", grad, PALETTE["reference"]), ("after", after, PALETTE["mine"])],
-                 limit=5, size=260, title=f"Direction turned by {turned:.0f} degrees",
-                 notes=[f"length before {np.linalg.norm(grad):.2f}",
-                        f"length after  {np.linalg.norm(after):.2f}"], turned=turned)
+    left, bottom, scale, most = 40, 186, 64, 2.8  # pixels, and how far up the picture goes
+
+    def place(x, y):
+        return left + scale * x, bottom - scale * y
+
+    parts = [f'<clipPath id="frame"><rect x="{left}" y="{bottom - scale * most}" '
+             f'width="{scale * 5}" height="{scale * most}"/></clipPath>']
+    for tick in range(6):
+        parts.append(label(place(tick, 0)[0], bottom + 15, tick, size=11, anchor="middle"))
+    for tick in range(3):
+        parts.append(label(left - 6, place(0, tick)[1] + 4, tick, size=11, anchor="end"))
+    allowed = mix(PALETTE["mine"], 0.12)
+    if how == "all together":
+        parts.append(f'<circle cx="{left}" cy="{bottom}" r="{scale * limit}" fill="{allowed}" '
+                     'clip-path="url(#frame)"/>')
+    else:
+        wide, high = min(limit, 5), min(limit, most)
+        parts.append(rect(left, bottom - scale * high, scale * wide, scale * high, allowed))
+    parts.append(f'<path d="M{left} {bottom - scale * most}V{bottom}H{left + scale * 5}" '
+                 f'fill="none" stroke="{LINE}"/>')
+    for vector, color, width in ((grad, PALETTE["reference"], 2), (after, PALETTE["mine"], 3.5)):
+        parts.append(arrow(*place(0, 0), *place(*vector), color, width=width))
+    lengths = np.linalg.norm(grad), np.linalg.norm(after)
+    for row, (name, length, color) in enumerate(zip(("before", "after"), lengths, (
+            PALETTE["reference"], PALETTE["mine"]), strict=True)):
+        parts.append(label(left + scale * 5 + 20, 30 + 22 * row, f"{name:6} length {length:.2f}",
+                           size=12, color=mix(color, 0.8, "#000000"), weight="600"))
+    parts.append(label(left + scale * 5 + 20, 80, "tinted: what is let through", size=12))
+    title = f"Direction turned by {turned:.0f} degrees"
+    return card(left + scale * 5 + 236, bottom + 26, parts, f"{title}: the gradient at (4, 1.5), "
+                f"length {lengths[0]:.2f}, becomes ({after[0]:.2f}, {after[1]:.2f}), length "
+                f"{lengths[1]:.2f}; limit {limit:g}, clipped {how}.", title, turned=turned)
 
 
 # --- Masked words -------------------------------------------------------------------------------

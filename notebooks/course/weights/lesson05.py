@@ -1,11 +1,13 @@
-"""The masked-word model that lesson 05 shows before it trains one itself."""
+"""The masked-word model that lesson 05 shows before it trains one itself, and what it reads."""
 
+import re
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-from course.texts import load_tokenizer
+from course.texts import load_conll, load_reviews, load_squad, load_tokenizer
+from course.texts.generators import controlled_reviews
 from course.weights import FOLDER
 from solutions.encoder import Encoder, EncoderConfig, init_params
 from solutions.pretraining import MaskedWordModel
@@ -13,6 +15,21 @@ from solutions.training import fit
 
 MASKED_WORDS = FOLDER / "pretrained_mlm.npz"
 WIDER = 5.0  # 0.02 suits a width of 768; at 64, attention would start out with next to no say
+
+
+def sentences(split):
+    """Every sentence of one split of the course's texts: reviews, entities, reading."""
+    found = [review.text for review in load_reviews(split=split)]
+    found += [" ".join(sentence.words) for sentence in load_conll(split=split)]
+    questions = load_squad(split=split)[0]
+    for passage in dict.fromkeys(question.passage for question in questions):
+        found += [part for part in re.split(r"(?<=[.!?])\s+", passage) if part.strip()]
+    return found + [question.question for question in questions]
+
+
+def rule_sentences():
+    """The sentences that lesson 06 trains on, without their labels."""
+    return [review.text for review in controlled_reviews(2400, seed=1)]
 
 
 def untrained(seed=0, **sizes):
@@ -27,8 +44,6 @@ def untrained(seed=0, **sizes):
 
 def make(folder):
     """Write pretrained_mlm.npz into a folder; says how well it guesses unseen sentences."""
-    from course.sliders.lesson05 import rule_sentences, sentences
-
     path = Path(folder) / MASKED_WORDS.name
     model = MaskedWordModel(untrained(), load_tokenizer())
     train = model.prepare(sentences("train") + rule_sentences())
