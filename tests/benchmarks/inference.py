@@ -1,6 +1,6 @@
 """The pretrained encoder against transformers on PyTorch: time, memory, and equal numbers.
 
-    python tests/benchmarks/inference.py --torch-python PATH [--threads 2] [--rounds 7]
+    python tests/benchmarks/inference.py --torch-python PATH [--threads 2] [--rounds 7] [--record]
 
 --torch-python: a Python that has torch, transformers and NumPy; this one needs NumPy alone. Both
 sides run in processes of their own with the same number of threads, and answer in turn, ours,
@@ -113,6 +113,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", nargs="*", choices=list(CASES), default=list(CASES))
+    parser.add_argument("--record", action="store_true", help="keep the figures in results.json")
     parser.add_argument("--serve")
     parser.add_argument("--folder")
     parser.add_argument("--out")
@@ -123,7 +124,7 @@ def main():
     sys.path.insert(0, str(ROOT))
     from solutions.pretrained import fetch
 
-    folder, above = fetch(), []
+    folder, above, figures = fetch(), [], {}
     with tempfile.TemporaryDirectory() as temporary:
         ours, theirs = (
             Side(python, side, folder, Path(temporary) / f"{side}.npz", args.threads)
@@ -138,6 +139,7 @@ def main():
             mine, other = (statistics.median(side) for side in zip(*times, strict=True))
             print(f"{name} ratio {mine / other:.2f} (at most {most}; {mine * 1e3:.1f} ms, "
                   f"theirs {other * 1e3:.1f} ms)", flush=True)  # fmt: skip
+            figures[name] = {"ratio": round(mine / other, 2), "ms": round(mine * 1e3, 1)}
             if mine / other > most:
                 above.append(name)
         memory = [side.ask("numbers") for side in (ours, theirs)]
@@ -147,6 +149,11 @@ def main():
         print(f"largest difference {differs:.1e}")
         for side in (ours, theirs):
             side.end()
+    if args.record:
+        from results import record
+
+        figures["peak MB"], figures["peak MB of PyTorch"] = (round(one) for one in memory)
+        record("inference", figures)
     return 1 if above or differs > 1e-5 else 0
 
 

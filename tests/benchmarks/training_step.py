@@ -285,6 +285,7 @@ def main():
     parser.add_argument("--turns", type=int, default=20, help="how often the two take turns")
     parser.add_argument("--steps", type=int, default=50, help="steps a turn")
     parser.add_argument("--no-growth", action="store_true", help="leave out the table of sizes")
+    parser.add_argument("--record", action="store_true", help="keep the figures in results.json")
     parser.add_argument("--serve", choices=["ours", "torch", "growth"], help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -302,7 +303,13 @@ def main():
         f"PyTorch {1e3 * statistics.median(theirs):.2f} ms; "
         f"ratio turn by turn {ratios[0]:.2f} to {ratios[-1]:.2f}"
     )
-    print(f"ratio {statistics.median(ours) / statistics.median(theirs):.2f}")
+    ratio = statistics.median(ours) / statistics.median(theirs)
+    print(f"ratio {ratio:.2f}")
+    if arguments.record:
+        from results import record
+
+        milliseconds = [round(1e3 * statistics.median(side), 2) for side in (ours, theirs)]
+        record("training_step", {"ratio": round(ratio, 2), "ms": milliseconds})
 
 
 if __name__ == "__main__":
