@@ -18,6 +18,7 @@ from .exercises import (
     solution,
 )
 from .explore import explore, sliders
+from .glossary import define, glossary
 from .live import live
 from .progress import progress
 from .quiz import quiz
@@ -26,9 +27,11 @@ __all__ = [
     "ExerciseNotPassed",
     "Report",
     "check",
+    "define",
     "exercise",
     "exercises",
     "explore",
+    "glossary",
     "hint",
     "live",
     "progress",

@@ -14,6 +14,7 @@ usage: python -m course COMMAND
   build [NN ...]          put notebooks/NN_*.ipynb in their normal form and make the worked copies
   build [NN ...] --text   the same, running nothing: for lessons whose text alone has changed
   build [NN ...] --check  say what is stale or against the rules; changes nothing
+  glossary                print the words that carry a definition, each with what stands around
   vocab                   make the vocabulary of the course's texts
   weights                 train the small models that lessons show before they train their own
   figures                 draw the pictures of the lessons and of the README
@@ -21,6 +22,7 @@ usage: python -m course COMMAND
 
 MODULES = {
     "build": "course.build",
+    "glossary": "course.glossary",
     "vocab": "course.texts.make_vocab",
     "weights": "course.weights.make",
 }

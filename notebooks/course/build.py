@@ -20,6 +20,7 @@ import argparse
 import ast
 import copy
 import hashlib
+import html
 import inspect
 import os
 import re
@@ -91,8 +92,12 @@ def lessons(root: Path = ROOT, numbers=()) -> list[Lesson]:
 # ---------------------------------------------------------------- the normal form
 
 
-def normal(notebook: NotebookNode) -> NotebookNode:
-    """A learner's notebook as it is kept: no outputs, stable ids, nothing of the editor's."""
+def normal(notebook: NotebookNode, number: str | None = None) -> NotebookNode:
+    """A learner's notebook as it is kept: no outputs, stable ids, nothing of the editor's.
+
+    number: the lesson's; then the first use of each term carries its definition. Without it, the
+    abbreviations in the text stay as they are.
+    """
     made = nbformat.v4.new_notebook(metadata=copy.deepcopy(METADATA))
     made.nbformat_minor = 5
     taken: dict[str, int] = {}
@@ -106,10 +111,11 @@ def normal(notebook: NotebookNode) -> NotebookNode:
             "raw": nbformat.v4.new_raw_cell,
         }[cell.cell_type]
         tags = sorted(cell.metadata.get("tags", []))
+        bare = without_abbreviations(source) if cell.cell_type == "markdown" else source
         made.cells.append(
             new(
                 source,
-                id=_unused(_cell_id(cell.cell_type, source), taken),
+                id=_unused(_cell_id(cell.cell_type, bare), taken),
                 metadata={
                     **({"tags": tags} if tags else {}),
                     # A quiz's source holds the answers: folded away until someone wants it.
@@ -117,6 +123,12 @@ def normal(notebook: NotebookNode) -> NotebookNode:
                 },
             )
         )
+    if number is not None:
+        texts = [cell for cell in made.cells if cell.cell_type == "markdown"]
+        for cell, source in zip(
+            texts, with_abbreviations([cell.source for cell in texts], number), strict=True
+        ):
+            cell.source = source
     return made
 
 
@@ -136,6 +148,81 @@ def _cell_id(kind: str, source: str) -> str:
 def _unused(name: str, taken: dict[str, int]) -> str:
     taken[name] = taken.get(name, 0) + 1
     return name if taken[name] == 1 else f"{name}-{taken[name]}"
+
+
+# ---------------------------------------------------------------- the glossary in the texts
+
+# What no definition is put into: code, formulas, HTML with all that is in it (so also the folded
+# asides), comments, headings, the line under a lesson's title, tables, links and pictures.
+_PLAIN_ONLY = re.compile(
+    r"(?P<code>(?P<tick>`+)(?!`).+?(?<!`)(?P=tick)(?!`))"
+    r"|^(?P<fence>`{3,}|~{3,}).*?^(?P=fence)[ ]*$"
+    r"|\$\$.*?\$\$|\$[^$\n]+\$"
+    r"|<!--.*?-->|<(?P<tag>[a-zA-Z][a-zA-Z0-9]*)\b[^>]*>.*?</(?P=tag)>|</?[a-zA-Z][^>]*>"
+    r"|^#{1,6}[ ].*?$|^[ ]*\|.*?$|^\*Lesson \d\d .*?$"
+    r"|!?\[(?:[^\[\]]|\[[^\[\]]*\])*\]\([^)]*\)|https?://\S+",
+    re.MULTILINE | re.DOTALL,
+)
+_ABBREVIATION = re.compile(
+    r"""(?P<tick>`+)(?!`).+?(?<!`)(?P=tick)(?!`)|<abbr title="[^"]*">|</abbr>""", re.DOTALL
+)
+
+
+def without_abbreviations(text: str) -> str:
+    """A Markdown text without the definitions that the build put into it."""
+    return _ABBREVIATION.sub(lambda found: found[0] if found["tick"] else "", text)
+
+
+def with_abbreviations(texts: list[str], number: str) -> list[str]:
+    """The Markdown texts of a lesson; the first use of each term carries its definition.
+
+    Each use becomes <abbr title="definition">word</abbr>, which shows the definition on hover. What
+    stood there before is replaced, so that doing it twice changes nothing.
+    """
+    from course.glossary import TERMS
+
+    meaning = {form: term for term in TERMS for form in term.marked_in(number)}
+    # A longer term hides the shorter one in it, and so does a phrase of everyday language.
+    known = set(meaning) | {phrase for term in TERMS for phrase in term.unless}
+    known |= {form for term in TERMS for form in term.all_forms if " " in form}
+    words = re.compile(
+        r"(?<![\w\\-])(?:"
+        + "|".join(_form_pattern(form) for form in sorted(known, key=len, reverse=True))
+        + r")(?!\w|-\w)"
+    )
+    seen = set()
+
+    def mark(word, before, after):
+        form = " ".join(word.split())
+        term = meaning.get(form) or meaning.get(form[:1].lower() + form[1:])
+        if term is None or term.name in seen:
+            return word
+        # Stars between a letter and a tag would not be read as bold or italic.
+        if re.search(r"\w\*+$", before) or re.match(r"\*+\w", after):
+            return word
+        seen.add(term.name)
+        return f'<abbr title="{html.escape(term.definition)}">{word}</abbr>'
+
+    def mark_text(text):
+        return words.sub(
+            lambda found: mark(found[0], text[: found.start()], text[found.end() :]), text
+        )
+
+    made = []
+    for text in map(without_abbreviations, texts):
+        parts, at = [], 0
+        for found in _PLAIN_ONLY.finditer(text):
+            parts.append(mark_text(text[at : found.start()]))
+            parts.append(mark(found[0], "", "") if found["code"] else found[0])
+            at = found.end()
+        made.append("".join(parts) + mark_text(text[at:]))
+    return made
+
+
+def _form_pattern(form: str) -> str:
+    """A form as it stands in a text: perhaps with a capital, or over the end of a line."""
+    first = f"[{form[0].upper()}{form[0]}]" if form[0].islower() else re.escape(form[0])
+    return first + re.escape(form[1:]).replace(r"\ ", r"[ \n]")
 
 
 # ---------------------------------------------------------------- exercises
@@ -250,7 +337,7 @@ def fill(source: str, reference: Callable) -> str:
 
 def worked_sources(lesson: Lesson, blank: NotebookNode, get: Callable) -> NotebookNode:
     """The worked copy without outputs: exercises filled in, links as seen from solutions/."""
-    made = copy.deepcopy(normal(blank))
+    made = normal(blank, lesson.number)
     for cell in made.cells:
         if cell.cell_type == "markdown":
             cell.source = _links_from_solutions(cell.source)
@@ -395,7 +482,7 @@ def write(path: Path, notebook: NotebookNode) -> bool:
 
 def build(lesson: Lesson, get: Callable, say: Callable = print) -> None:
     """Normalize a lesson's notebook and make its worked copy."""
-    blank = normal(read(lesson.blank))
+    blank = normal(read(lesson.blank), lesson.number)
     if write(lesson.blank, blank):
         say(f"{lesson.blank.name}: normalized")
     made = execute(worked_sources(lesson, blank, get), lesson.worked.parent)
@@ -409,7 +496,7 @@ def build_text(lesson: Lesson, get: Callable, say: Callable = print) -> None:
     Right only where no code has changed since the copy was made. BuildError names the first code
     cell that differs; the worked copy is then left as it is.
     """
-    blank = normal(read(lesson.blank))
+    blank = normal(read(lesson.blank), lesson.number)
     if write(lesson.blank, blank):
         say(f"{lesson.blank.name}: normalized")
     changed = write(lesson.worked, with_outputs(worked_sources(lesson, blank, get), lesson))
@@ -447,7 +534,7 @@ def problems(lesson: Lesson, get: Callable, registered: Callable | None = None) 
         return [str(error)]
     found = [
         f"{lesson.blank.name}: {one}"
-        for one in [*form_problems(blank), *text_problems(blank, lesson.blank)]
+        for one in [*form_problems(blank, lesson.number), *text_problems(blank, lesson.blank)]
     ]
     found += [f"{lesson.blank.name}: {one}" for one in exercise_problems(blank, get)]
     if registered is not None:
@@ -477,8 +564,8 @@ def _where(notebook: NotebookNode, cell: NotebookNode) -> str:
     return f"cell {index} ({line!r})"
 
 
-def form_problems(notebook: NotebookNode) -> list[str]:
-    """Against the normal form: outputs, ids, metadata, empty cells."""
+def form_problems(notebook: NotebookNode, number: str | None = None) -> list[str]:
+    """Against the normal form: outputs, ids, metadata, empty cells, definitions of terms."""
     found = []
     for cell in code_cells(notebook):
         if cell.outputs or cell.execution_count is not None:
@@ -487,11 +574,13 @@ def form_problems(notebook: NotebookNode) -> list[str]:
         return found
     try:
         text = dumps(notebook)
-        wanted = dumps(normal(notebook))
+        wanted = dumps(normal(notebook, number))
     except (BuildError, nbformat.ValidationError) as error:
         return [str(error)]
     if text != wanted:
-        found.append("not in the normal form (ids, metadata or spaces): run python -m course build")
+        found.append(
+            "not in the normal form (ids, metadata, spaces, terms): run python -m course build"
+        )
     return found
 
 
