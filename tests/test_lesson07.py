@@ -1,5 +1,6 @@
 """What lesson 07 shows: its sentences of known truth, its sliders, the taggers that it ships."""
 
+import re
 from collections import Counter
 
 import numpy as np
@@ -163,6 +164,23 @@ def test_precision_and_recall_of_the_threshold():
     assert (precision[at], recall[at]) == (0.5, 0.2)
     assert np.isnan(precision[-1])
     assert recall[-1] == 0
+
+
+@pytest.mark.parametrize("story", play.LOOKED_AT)
+def test_attention_and_need_of_a_word_stand_in_line(story):
+    drawn = picture("07.looked_and_needed", {"story": story}).body
+    for word in play.LOOKED_AT[story][0].split():
+        places = re.findall(rf'<text x="([\d.]+)"[^>]*>{re.escape(word)}</text>', drawn)
+        assert len(places) >= 2
+        assert places[: len(places) // 2] == places[len(places) // 2 :]
+
+
+@pytest.mark.parametrize(("threshold", "said"), [(0.0, "precision 0.75"), (1.0, "nothing kept")])
+def test_precision_and_recall_stand_in_the_legend(threshold, said):
+    scored = np.array([0.9, 0.8, 0.3, 0.6]), np.array([True, False, True, True]), 5
+    drawn = picture("07.precision_recall", {"threshold": threshold}, {"scored": scored})
+    assert said in drawn.alt
+    assert said in drawn.body
 
 
 def test_pieces_to_words_shows_where_the_strategies_part():

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from course.exercises import get
+from course.exercises import check, get
 from course.explore import picture
 from course.sliders import lesson08 as play
 from course.texts import load_squad
@@ -56,6 +56,30 @@ def test_exercises_have_what_they_need(name):
     exercise = get(name)
     assert exercise.lesson == "08"
     assert len(exercise.mistakes) >= 7
+
+
+def test_windows_that_never_end_are_told_what_is_due():
+    def unchecked(num_context, room, overlap):
+        made, first = [], 0
+        while first < num_context:
+            made.append((first, min(first + room, num_context)))
+            if made[-1][1] == num_context:
+                break
+            first += room - overlap
+        return made
+
+    report = check("windows", unchecked)
+    assert report.status == "error"
+    assert "ValueError is due" in report.message
+    assert "never ends" in report.message
+
+
+def test_a_softmax_over_the_whole_array_is_named():
+    def whole(logits, allowed):
+        powers = np.where(allowed, np.exp(logits), 0)
+        return powers / powers.sum()
+
+    assert check("masked_softmax", whole).mistake == "over_everything"
 
 
 def test_score_matrix_marks_the_best_allowed_pair():

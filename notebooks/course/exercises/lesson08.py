@@ -168,6 +168,12 @@ def _renormalized(logits, allowed):
     return kept / kept.sum(axis=-1, keepdims=True)
 
 
+def _over_everything(logits, allowed):
+    masked = np.where(allowed, logits, -np.inf)
+    powers = np.exp(masked - masked.max())
+    return powers / powers.sum()
+
+
 register(
     name="masked_softmax",
     lesson="08",
@@ -221,6 +227,10 @@ register(
         Mistake("other_axis",
                 lambda logits, allowed: softmax(np.where(allowed, logits, -np.inf), axis=0),
                 "Your columns sum to 1. The tokens of one passage compete: the last axis."),
+        Mistake("over_everything", _over_everything,
+                "All rows together sum to 1 in your result: the sum runs over the whole array. "
+                "Each row is an input of its own, whose tokens compete with one another alone: sum "
+                "along the last axis, or leave it to `softmax`."),
     ],
     also_right=[
         _masked_softmax_loop,
@@ -403,7 +413,8 @@ register(
                 "Your spans have two tokens or more. An answer of one token starts and ends at the "
                 "same place: end >= start."),
         Mistake("no_limit", _best_spans_wrong(limit=False),
-                "max_answer_length is not used."),
+                "max_answer_length is not used: spans of any length are in your list. From start "
+                "to end there are end - start + 1 tokens."),
         Mistake("limit_of_thirty", lambda start_logits, end_logits, allowed, max_answer_length=30,
                 top_k=1: _best_spans_loop(start_logits, end_logits, allowed, 30, top_k),
                 "Your limit is 30 whatever max_answer_length says."),
@@ -664,7 +675,8 @@ register(
     lesson="08",
     reference=solution.windows,
     cases=[
-        Case("10 tokens, room 4, overlap 1", _cut(10, 4, 1)),
+        Case("10 tokens, room 4, overlap 1", _cut(10, 4, 1),
+             why="the window (6, 10) reaches the end, and a loop has to stop there"),
         Case("11 tokens, room 5, overlap 2", _cut(11, 5, 2), why="the last window is full"),
         Case("9 tokens, room 4, overlap 0", _cut(9, 4, 0)),
         Case("9 tokens, room 5, overlap 3", _cut(9, 5, 3), why="step and overlap differ"),
@@ -675,9 +687,12 @@ register(
         Case("an empty passage", _cut(0, 4, 1)),
     ],
     raises=[
-        Case("an overlap as large as the room", _cut(10, 4, 4)),
-        Case("an overlap larger than the room", _cut(10, 4, 6)),
-        Case("no room", _cut(10, 0, 0)),
+        # The titles say what is expected: a loop that is stopped on them is told no more than that.
+        Case("an overlap as large as the room, where a ValueError is due", _cut(10, 4, 4),
+             why="the next window would start where this one does, and so on without end"),
+        Case("an overlap larger than the room, where a ValueError is due", _cut(10, 4, 6)),
+        Case("no room, where a ValueError is due", _cut(10, 0, 0),
+             why="windows of nothing never reach the end"),
         Case("a negative overlap", _cut(10, 4, -1), why="tokens between windows would be skipped"),
     ],
     mistakes=[
@@ -688,9 +703,11 @@ register(
                 "You move on by `overlap` tokens. The overlap is what two windows share; you move "
                 "on by the rest, room - overlap."),
         Mistake("one_less", _stepping(lambda room, overlap: room - overlap - 1),
-                "Neighbors share one token too many."),
+                "Neighbors share one token too many. Write down two windows in a row for room 4 "
+                "and overlap 1: how far is it from one start to the next?"),
         Mistake("one_more", _stepping(lambda room, overlap: room - overlap + 1),
-                "Neighbors share one token too few."),
+                "Neighbors share one token too few. Write down two windows in a row for room 4 and "
+                "overlap 1: how far is it from one start to the next?"),
         Mistake("superfluous", _windows_by_range,
                 "Your last window lies wholly inside the one before it: stop as soon as a window "
                 "reaches the end of the passage."),
@@ -721,6 +738,7 @@ register(
                 "0 <= overlap < room."),
     ],
     also_right=[_windows_recursive, _windows_counted],
+    seconds=2,
     hints=[
         "Draw ten boxes and lay windows of four over them, each sharing one box with the one "
         "before. Where does each start? When do you stop?",
@@ -765,7 +783,8 @@ register(
                 "Inverted: this is when there is no answer."),
         Mistake("threshold_unused", lambda null_scores, best_score, threshold=0.0:
                 min(null_scores) <= best_score,
-                "The threshold is not used."),
+                "The threshold is not used: it says by how much 'no answer' may lead before the "
+                "model declines."),
         Mistake("maximum", lambda null_scores, best_score, threshold=0.0:
                 max(null_scores) - best_score <= threshold,
                 "You take the highest no-answer score. A long passage has many windows without the "

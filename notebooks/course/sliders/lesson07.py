@@ -205,14 +205,17 @@ def precision_recall(threshold, scored):
     found = int((kept & right).sum())
     said = (f"{int(kept.sum())} of {len(scores)} entities kept, {found} of them right; "
             f"{support} to find")
-    points = [(threshold, found / max(support, 1), f"recall {found / max(support, 1):.2f}")]
+    # The numbers stand in the legend: beside the points they would lie on the curves.
+    names = [f"recall {found / max(support, 1):.2f}", "precision: nothing kept"]
+    points = [(threshold, found / max(support, 1), "")]
     if kept.any():
-        points.append((threshold, found / kept.sum(), f"precision {found / kept.sum():.2f}"))
-    return curves({"precision": precision, "recall": recall}, x=thresholds, y_limits=(0, 1.05),
+        names[1] = f"precision {found / kept.sum():.2f}"
+        points.append((threshold, found / kept.sum(), ""))
+    return curves(dict(zip(names, (recall, precision))), x=thresholds, y_limits=(0, 1.05),
                   x_title="threshold", y_title="share", title=said,
-                  colors={"precision": PALETTE["query"], "recall": PALETTE["key"]},
+                  colors=dict(zip(names, (PALETTE["key"], PALETTE["query"]))),
                   verticals=[(threshold, "")], points=points,
-                  alt=f"At threshold {threshold:.2f}: {said}. " + ", ".join(p[2] for p in points))
+                  alt=f"At threshold {threshold:.2f}: {said}. " + ", ".join(names))
 
 
 # --- Bidirectional or causal ----------------------------------------------------------------------
@@ -280,8 +283,8 @@ def direction_picture(results):
             for i, one in enumerate(shares):
                 parts.append(f'<circle cx="{at + 9 + 18 * i / max(len(shares) - 1, 1):.1f}" '
                              f'cy="{height - one * height + 20:.1f}" r="2.5" fill="{INK}"/>')
-            parts.append(label(at + 18, min(top, high) - 5, f"{mean:.0%}", size=11,
-                               anchor="middle"))
+            above = min(high, height - shares.max() * height + 20) - 7  # clear of the dots
+            parts.append(label(at + 18, above, f"{mean:.0%}", size=11, anchor="middle"))
             said.append(f"{direction}, {side}: {mean:.0%} plus or minus {spread:.1%}")
         parts.append(f'<line x1="{x - 8}" x2="{x + 88}" y1="{best:.1f}" y2="{best:.1f}" '
                      f'stroke="{INK}" stroke-dasharray="4 3"/>')
@@ -346,11 +349,12 @@ def looked_and_needed(story, head, model):
     rows = attention_to_words(model, words, place)
     looked = rows.mean(axis=0) if head < 0 else rows[head]
     fall, name = falls(model, words, place)
+    # As many characters below each word as in the strip beneath, so that the words are in line.
     above = token_strip(words, looked, title=f"Attention of {words[place]}", vmax=1,
-                        color=PALETTE["weight"])
+                        color=PALETTE["weight"], under=[f" {one:.2f}" for one in looked])
     said = [f"{round(float(one), 2) + 0.0:+.2f}".replace("-", "−") for one in fall]  # no −0.00
     below = token_strip(words, fall, vmax=1, color=PALETTE["value"],
-                        under=["" if i == place else one for i, one in enumerate(said)],
+                        under=[" " * 5 if i == place else one for i, one in enumerate(said)],
                         title=f"Fall of the probability of {name} without the word")
     others = [i for i in range(len(words)) if i != place]
     most, need = (words[max(others, key=lambda i: row[i])] for row in (looked, fall))
