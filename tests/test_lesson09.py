@@ -7,6 +7,7 @@ from course.texts import load_conll, load_reviews
 
 from solutions import pretrained
 from solutions.pretrained import load_pretrained
+from solutions.question_answering import QuestionAnswerer
 
 
 @pytest.fixture(scope="module")
@@ -67,3 +68,66 @@ def test_typed_text_is_data():
     drawn = play.three_heads("<b>x</b> met Ana", "<i>who</i>?", **heads)
     assert "<b>x</b>" not in drawn.body
     assert "<i>who</i>" not in drawn.body
+
+
+# --- Reading what is near the question ------------------------------------------------------------
+
+PASSAGE = 'Ada sold bread in Oslo. "Who pays?" asked Bo.  The mill, said Cy, burned in 1911!'
+
+
+def test_sentences_are_cut_at_their_ends_and_nowhere_else():
+    spans = pretrained.sentence_spans(PASSAGE)
+    assert [PASSAGE[a:b] for a, b in spans] == [
+        "Ada sold bread in Oslo.", '"Who pays?"', "asked Bo.", "The mill, said Cy, burned in 1911!"
+    ]  # fmt: skip
+    assert pretrained.sentence_spans("  one \n") == [(2, 5)]
+    assert pretrained.sentence_spans(" \n ") == pretrained.sentence_spans("") == []
+    assert pretrained.sentence_spans("3.5 km") == [(0, 6)]
+
+
+def test_an_excerpt_knows_where_it_comes_from():
+    spans = pretrained.sentence_spans(PASSAGE)
+    excerpt = pretrained.Excerpt.of(PASSAGE, [spans[0], spans[3]])
+    assert excerpt.text == f"{PASSAGE[:23]} {PASSAGE[-34:]}"
+    for word in ("Ada", "Oslo", "mill", "1911"):
+        there = PASSAGE.index(word)
+        here = excerpt.in_excerpt(there, there + len(word))
+        assert excerpt.text[slice(*here)] == word
+        assert excerpt.in_passage(*here) == (there, there + len(word))
+    asked = PASSAGE.index("asked")
+    assert excerpt.in_excerpt(asked, asked + 5) is None
+    start, end = excerpt.in_passage(excerpt.text.index("Oslo"), len(excerpt.text))
+    assert PASSAGE[start:end] == "Oslo."  # cut off at the end of the sentence in which it starts
+
+
+@pytest.fixture(scope="module")
+def near(model):
+    encoder, tokenizer = model
+    reader = QuestionAnswerer(encoder, tokenizer)
+    return pretrained.NearReader(encoder, tokenizer, reader, keep=1)
+
+
+def test_the_nearest_sentence_is_read(near):
+    items = [pretrained.Item("When did the mill burn?", PASSAGE, []),
+             pretrained.Item("Where was bread sold?", PASSAGE, []),
+             pretrained.Item("Where?", "", [])]  # fmt: skip
+    texts = [excerpt.text for excerpt in near.excerpts(items)]
+    assert texts == [PASSAGE[-34:], PASSAGE[:23], ""]
+    two = pretrained.NearReader(near.encoder, near.tokenizer, near.reader, keep=2)
+    (excerpt,) = two.excerpts([pretrained.Item("Who sold bread in the mill?", PASSAGE, [])])
+    assert excerpt.text == f"{PASSAGE[:23]} {PASSAGE[-34:]}"  # in the order of the passage
+
+
+def test_labels_move_with_the_excerpt_and_answers_move_back(near):
+    year = PASSAGE.index("1911")
+    asked = ("When did the mill burn?", "Where was bread sold?")
+    found, lost = near.prepare(
+        [pretrained.Item(question, PASSAGE, [("1911", year)]) for question in asked]
+    )
+    assert found.encoding.tokens[found.start : found.end + 1] == ["1911"]
+    assert (lost.start, lost.end) == (0, 0)  # the sentence with the answer is not read
+    (answer,) = near.answer_all([pretrained.Item("When did the mill burn?", PASSAGE, [])], False)
+    assert answer.text == PASSAGE[answer.start : answer.end] != ""
+    assert answer.start >= PASSAGE.index("The mill")
+    with pytest.raises(ValueError, match="at least one word"):
+        near.answer("", PASSAGE)
