@@ -507,9 +507,9 @@ def fetch(name=DEFAULT):
     finally:
         shutil.rmtree(part, ignore_errors=True)
     raise WeightsMissing(
-        f"The weights of {name} are not on this computer ({place} is empty; {'; '.join(notes)}): "
-        f"connect to the internet and run this cell again, or put {CONFIG}, {VOCAB} and {WEIGHTS} "
-        "into a folder and give its path to load_pretrained."
+        f"The weights of {name} are not on this computer: connect to the internet and run this "
+        f"cell again, or put {CONFIG}, {VOCAB} and {WEIGHTS} into a folder and give its path to "
+        f"load_pretrained ({place} is empty; {'; '.join(notes)})."
     )
 
 

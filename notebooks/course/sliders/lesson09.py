@@ -22,12 +22,14 @@ from course.drawing import (
 from course.explore import Range, Text, slider
 from course.sliders.lesson08 import marked, plain_note
 from course.texts import load_tokenizer
-from solutions.embeddings import pad_batch
+from course.weights import lesson07, lesson08
+from solutions.embeddings import WordPieceTokenizer, pad_batch
 from solutions.encoder import Encoder, EncoderConfig, init_params
-from solutions.pretrained import cosine_similarity
-from solutions.question_answering import QuestionAnswerer
-from solutions.text_classification import TextClassifier, mean_pool
-from solutions.token_classification import TokenClassifier
+from solutions.pretrained import NearReader, cosine_similarity
+from solutions.question_answering import QuestionAnswerer, mean_scores
+from solutions.text_classification import BagOfWords, TextClassifier, mean_pool
+from solutions.token_classification import TokenClassifier, entity_scores
+from solutions.training import fit
 
 SENTIMENTS = ["negative", "neutral", "positive"]
 
@@ -208,16 +210,141 @@ def three_heads(passage, question, classifier, tagger, answerer):
     return Picture(body, alt, {"probabilities": probabilities}, kind="html")
 
 
-def found_picture(query, texts, found):
-    """What a search has found: texts with their similarity as bars."""
-    return bars([score for _, score in found], [shorten(texts[i], 34) for i, _ in found], vmax=1,
-                title=f"Nearest to: {shorten(query, 60)}")  # fmt: skip
+# --- Reading by search ----------------------------------------------------------------------------
+
+MOST_KEPT = 8
 
 
-def results(rows, aim=None):
-    """A table of results as bars: {name: score}."""
-    return bars(list(rows.values()), list(rows), vmax=1, line=aim,
-                        line_text="" if aim is None else "aim")  # fmt: skip
+def measure_kept(reader, items):
+    """How often the answer is among the k sentences nearest to the question, and what one reads.
+
+    reader: a NearReader. items: questions that have an answer. Returns {"found", "tokens"}, each
+    (MOST_KEPT,) for k = 1, 2, ...: a share, and the mean number of tokens of an input.
+    """
+    found, tokens = [], []
+    for keep in range(1, MOST_KEPT + 1):
+        near = NearReader(reader.encoder, reader.tokenizer, reader.reader, keep)
+        near._vectors = reader._vectors  # each sentence goes through the encoder once
+        windows = near.prepare(items)
+        found.append(np.mean([window.start > 0 for window in windows]))
+        tokens.append(np.mean([len(window) for window in windows]))
+    return {"found": np.array(found), "tokens": np.array(tokens)}
+
+
+@slider(
+    keep=Range(1, MOST_KEPT, 1, start=3, label="sentences read"),
+    lesson="09",
+    given=lambda: {"found": np.linspace(0.6, 1, MOST_KEPT), "tokens": np.linspace(30, 120, 8)},
+)
+def sentences_kept(keep, found, tokens):
+    """What reading only the nearest sentences saves, and how many answers it loses."""
+    points = [(keep, float(found[keep - 1]), f"{found[keep - 1]:.2f}")]
+    share = curves(
+        {"the answer is among them": found}, x=np.arange(1, len(found) + 1), points=points,
+        y_limits=(0, 1), x_title="sentences read", y_title="share of the questions",
+        title="Answers that are still there (dev)", size=(380, 170),
+        colors={"the answer is among them": PALETTE["mine"]},
+    )  # fmt: skip
+    read = bars(
+        [tokens[keep - 1], tokens[-1]], [f"{keep} read", f"{len(tokens)} read"], fmt="{:.0f}",
+        vmin=0, color=[PALETTE["mine"], PALETTE["reference"]], title="Tokens of an input",
+    )  # fmt: skip
+    return side_by_side(share, read, down=True)
+
+
+# --- Capital letters for an encoder that does not see them ----------------------------------------
+
+
+class CapitalTokenizer(WordPieceTokenizer):
+    """An uncased tokenizer that says in the segment of a token whether its word has a capital.
+
+    Segment 1 marks the second text of a pair; where there is one text, it is free for this.
+    """
+
+    def encode(self, text, pair=None, *options, **more):
+        """As WordPieceTokenizer.encode; two texts keep their segments."""
+        encoding = super().encode(text, pair, *options, **more)
+        if pair is not None:
+            return encoding
+        return _marked(encoding, [text[a:b] for a, b in encoding.offsets])
+
+    def encode_words(self, words, *options, **more):
+        """As WordPieceTokenizer.encode_words."""
+        encoding = super().encode_words(words, *options, **more)
+        return _marked(encoding, ["" if w is None else words[w] for w in encoding.word_ids])
+
+    def combine(self, first, second=None, max_length=None):
+        """As WordPieceTokenizer.combine; the first text keeps its marks."""
+        encoding = super().combine(first, second, max_length)
+        if second is not None:
+            return encoding
+        return replace(encoding, token_type_ids=[0, *first.token_type_ids, 0])
+
+
+def _marked(encoding, texts):
+    """The encoding with segment 1 for all tokens of a word that has a capital letter."""
+    large = {w for w, text in zip(encoding.word_ids, texts) if text != text.lower()} - {None}
+    return replace(encoding, token_type_ids=[int(w in large) for w in encoding.word_ids])
+
+
+# --- What pretraining bought ----------------------------------------------------------------------
+
+
+def examples_of(model, reviews):
+    """Reviews in the form that `fit` takes."""
+    return model.prepare([r.text for r in reviews], [r.label for r in reviews])
+
+
+def from_scratch(reviews, sentences, questions):
+    """Test scores of models that saw the course's texts and nothing else: {task: {name: score}}.
+
+    reviews, sentences, questions: {"train", "dev", "test"} (questions: "test" will do). Sentiment
+    is trained here as in lesson 06, in seconds; lessons 07 and 08 ship theirs.
+    """
+    tokenizer = load_tokenizer()
+    bag = BagOfWords(tokenizer, SENTIMENTS)
+    config = EncoderConfig(len(tokenizer), 64, 2, 4, 128, 64)
+    small = TextClassifier(Encoder(config, init_params(config, 0)), tokenizer, SENTIMENTS)
+    mood, recipes = {}, {"bag of words": (bag, 15, 0.01), "lesson 06": (small, 8, 1e-3)}
+    for name, (model, epochs, rate) in recipes.items():
+        parts = {split: examples_of(model, some) for split, some in reviews.items()}
+        fit(model, parts["train"], parts["dev"], epochs=epochs, batch_size=32, lr=rate)
+        mood[name] = model.evaluate(parts["test"])
+    true = [one.labels for one in sentences["test"]]
+    said = lesson07.entities().label_words([one.words for one in sentences["test"]])
+    golds = [[gold.text for gold in item.answers] for item in questions["test"]]
+    found = lesson08.answers().answer_all(questions["test"], decide=False)
+    answers = mean_scores([answer.text for answer in found], golds)["answerable"]["f1"]
+    return {
+        "sentiment": mood,
+        "entities": {"lesson 07": entity_scores(true, said)["f1"]},
+        "answers": {"lesson 08": answers},
+    }
+
+
+def bought(scores):
+    """{task: {name: score}} as one picture: from scratch gray, on pretrained weights blue."""
+    parts = []
+    for task, (measure, rows) in scores.items():
+        colors = [
+            PALETTE["reference"] if name in SCRATCH else PALETTE["mine"] for name in rows
+        ]
+        parts.append(bars(list(rows.values()), list(rows), vmax=1, color=colors,
+                          title=f"{task}: {measure} on test"))  # fmt: skip
+    return side_by_side(*parts, down=True)
+
+
+SCRATCH = ("bag of words", "lesson 06", "lesson 07", "lesson 08", "nearest sentence")
+
+
+def subsets(rng, size, labels, copies):
+    """`copies` random choices of `size` rows each, the classes equally often."""
+    kinds = np.unique(labels)
+    chosen = []
+    for _ in range(copies):
+        rows = [rng.permutation(np.flatnonzero(labels == k))[: size // len(kinds)] for k in kinds]
+        chosen.append(np.concatenate(rows))
+    return chosen
 
 
 # --- What the lesson's cells compute --------------------------------------------------------------
