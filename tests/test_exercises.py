@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import linecache
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -226,7 +227,7 @@ def test_float32_is_compared_as_float32():
 def test_renamed_parameter_passes_with_a_note():
     report = course.check("toy_softmax", lambda x, axis=-1: softmax(x, axis))
     assert report.passed
-    assert "`scores`" in report.notes[0]
+    assert "no parameter named `scores`: a call that passes it by name" in report.notes[0]
 
 
 def test_view_of_the_input_passes():
@@ -337,6 +338,8 @@ def test_list_for_an_array_is_told_clearly():
     report = course.check("toy_softmax", lambda scores, axis=-1: softmax(scores, axis).tolist())
     assert report.status == "wrong"
     assert "the right numbers, but in a list" in report.message
+    report = course.check("toy_softmax", lambda scores, axis=-1: [1.0, 2.0])
+    assert "Even as an array it differs: the result has shape (2,)" in report.message
 
 
 def test_defaults_are_compared():
@@ -602,6 +605,47 @@ def test_endless_loops_are_stopped():
     assert report.mistake is None
     if hasattr(signal, "getitimer"):
         assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+
+
+def test_a_loop_that_collects_is_stopped_by_its_memory(monkeypatch):
+    add(**softmax_exercise(name="quick", seconds=5))
+    monkeypatch.setattr(_run, "MEMORY", 2**26)
+
+    def hoard(scores, axis=-1):
+        kept = []
+        while True:
+            kept.append(np.ones(10_000))
+
+    def hoard_and_catch(scores, axis=-1):
+        kept = []
+        while True:
+            try:
+                while True:
+                    kept.append(np.ones(10_000))
+            except:  # noqa: E722
+                pass
+
+    before = _run._memory()
+    why = "of memory" if before else "longer than"  # some systems do not say what a process holds
+    for function in (hoard, hoard_and_catch):
+        report = course.check("quick", function)
+        assert report.status == "error"
+        assert why in report.message
+        assert report.timed_out == (not before)
+    if sys.platform.startswith("linux"):  # what was collected is let go
+        assert _run._memory() - before < 2**26
+
+
+def test_a_stopped_answer_says_so():
+    add(**softmax_exercise(name="quick", seconds=0.2))
+
+    def endless(scores, axis=-1):
+        while True:
+            pass
+
+    assert course.check("quick", endless).timed_out
+    assert not course.check("quick", softmax).timed_out
+    assert not course.check("quick", lambda scores, axis=-1: 1 / 0).timed_out
 
 
 def test_endless_loops_are_stopped_in_another_thread():

@@ -15,14 +15,18 @@ usage: python -m course COMMAND
   build [NN ...] --text   the same, running nothing: for lessons whose text alone has changed
   build [NN ...] --check  say what is stale or against the rules; changes nothing
   glossary                print the words that carry a definition, each with what stands around
+  grade FOLDER            print a table of everybody's exercises (for teachers; --help says more)
   vocab                   make the vocabulary of the course's texts
   weights                 train the small models that lessons show before they train their own
   figures                 draw the pictures of the lessons and of the README
+  update [--from FOLDER]  bring this copy to a newer version of the course, your answers in it
 """
 
 MODULES = {
     "build": "course.build",
+    "grade": "course.grade",
     "glossary": "course.glossary",
+    "update": "course.update",
     "vocab": "course.texts.make_vocab",
     "weights": "course.weights.make",
 }

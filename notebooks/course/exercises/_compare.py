@@ -154,7 +154,7 @@ def _instead_of_array(got, expected, where, result) -> Difference:
             return Difference(f"{where.start} is a tuple of {len(got)} parts; {wanted} alone.")
         return Difference(
             f"{where.start} is a {type(got).__name__}; {wanted}. "
-            "Its numbers differ too: " + inner.sentence,
+            f"Even as an array it differs: {small_first(inner.sentence)}",
             inner.rows,
         )
     return Difference(f"{where.start} is {a(got)}; {wanted}.")
@@ -462,6 +462,11 @@ def changed(before: Any, after: Any) -> bool:
     if isinstance(before, (bool, int, complex, str, bytes)):
         return before != after
     return False
+
+
+def small_first(text: str) -> str:
+    """A sentence after a colon begins with a small letter."""
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
 
 # Short words for values

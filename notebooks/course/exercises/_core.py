@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ._compare import Comparison, Difference, a, as_code, brief, compare
+from ._compare import Comparison, Difference, a, as_code, brief, compare, small_first
 from ._registry import Exercise, get, has_placeholder, is_blank
 from ._report import Report
-from ._run import Outcome, run
+from ._run import MEMORY, Outcome, TooMuchMemory, run
 
 COURSE = Path(__file__).resolve().parents[1]
 SOLUTIONS = COURSE.parents[1] / "solutions"
@@ -62,7 +62,7 @@ def check(name: str, function: Callable) -> Report:
     default = _other_defaults(exercise, function)
     if default:
         notes.insert(0, default)
-    said = f"On the case “{case.title}”: {_small_first(message)}"
+    said = f"On the case “{case.title}”: {small_first(message)}"
     if mistake:
         status, said = "wrong", f"{mistake.message}\n{said}"
     return Report(
@@ -76,6 +76,8 @@ def check(name: str, function: Callable) -> Report:
         trace=trace,
         inputs=_inputs(exercise, index),
         printed=_shortened(outcomes[index].printed),
+        timed_out=outcomes[index].timed_out
+        and not isinstance(outcomes[index].error, TooMuchMemory),
     )
 
 
@@ -117,7 +119,7 @@ def _first_fault(exercise, function, outcomes, expected):
     """(case index, status, message, rows, trace) of the first fault, or None."""
     for index, (mine, right) in enumerate(zip(outcomes, expected, strict=False)):
         if mine.timed_out:
-            return index, "error", _time_up(exercise), [], own_lines(mine.error, function)
+            return index, "error", _stopped(exercise, mine), [], own_lines(mine.error, function)
         if right.error is not None:
             fault = _should_raise(mine, right, function)
             if fault:
@@ -165,7 +167,12 @@ def _should_raise(mine: Outcome, right: Outcome, function):
     return "error", f"this input should raise a {kind}, but: {message}", [], trace
 
 
-def _time_up(exercise: Exercise) -> str:
+def _stopped(exercise: Exercise, mine: Outcome) -> str:
+    if isinstance(mine.error, TooMuchMemory):
+        return (
+            f"your function was stopped: it took more than {MEMORY / 2**30:g} GB of memory. Look "
+            "for a loop that collects without end, or an array with an axis too many."
+        )
     return (
         f"your function was stopped: it ran longer than {exercise.seconds:g} seconds. "
         "Look for a loop that never ends, such as a `while` whose condition never changes."
@@ -362,10 +369,10 @@ def _renamed(exercise: Exercise, function: Callable) -> list[str]:
     missing = [name for name in right.parameters if name not in mine.parameters]
     if not missing:
         return []
-    listed = ", ".join(f"`{name}`" for name in missing)
+    listed = " or ".join(f"`{name}`" for name in missing)
     return [
-        f"the exercise calls {listed} so; yours has another name for it, and a call that "
-        "passes it by name would fail."
+        f"Your function has no parameter named {listed}: a call that passes it by name, such as "
+        f"`{exercise.name}(..., {missing[0]}=...)`, would fail."
     ]
 
 
@@ -399,7 +406,7 @@ def _advice(error: BaseException, text: str) -> str:
     if isinstance(error, ValueError) and "broadcast" in text:
         return " Two shapes do not fit together; `keepdims=True` or `[:, None]` often mends it."
     if isinstance(error, ValueError) and "matmul" in text:
-        return " In `A @ B` the last axis of A must be as long as the last but one of B."
+        return " In `A @ B`, A needs as many columns as B has rows: `A.shape[-1] == B.shape[-2]`."
     if isinstance(error, TypeError) and "subscriptable" in text and "ellipsis" in text.lower():
         return " A `...` still stands in the body."
     return ""
@@ -484,11 +491,6 @@ def _inputs(exercise: Exercise, index: int) -> str:
     lines.append(f"{exercise.name}({', '.join(given)})")
     why = exercise.all_cases[index].why
     return "\n".join(lines + ([f"\n# why this case: {why}"] if why else []))
-
-
-def _small_first(text: str) -> str:
-    """A sentence after a colon begins with a small letter."""
-    return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
 
 def _shortened(text: str, lines: int = 12) -> str:

@@ -31,6 +31,7 @@ class Report:
     inputs  : the inputs of the case, as text
     printed : what the function printed, shortened
     stands  : the sentence that says whose function the name now stands for
+    timed_out : whether an error is that the time was up
     """
 
     name: str
@@ -44,6 +45,7 @@ class Report:
     inputs: str = ""
     printed: str = ""
     stands: str = ""
+    timed_out: bool = False
 
     @property
     def passed(self) -> bool:
@@ -160,7 +162,7 @@ def pre(text: str, margin: str = "4px 0") -> str:
     """A block of code or output, escaped, in the colors of the box around it."""
     return (
         f'<pre style="margin:{margin};padding:0;background:transparent;color:#1f2328;'
-        'font-size:13px;line-height:1.4;white-space:pre;overflow-x:auto">'
+        'font-size:13px;line-height:1.4;white-space:pre-wrap;overflow-wrap:anywhere">'
         f"{html.escape(text, quote=False)}</pre>"
     )
 

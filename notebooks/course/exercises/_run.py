@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,14 +18,25 @@ from typing import Any
 
 import numpy as np
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
+
 from ._compare import changed
 from ._registry import Exercise
 
 KEEP_CHARACTERS = 20_000
+MEMORY = 2**30  # bytes that one call may add to the process: the cases need a small part of it
+LOOK = 0.05  # seconds between two looks at the clock and the memory
 
 
 class TimeUp(BaseException):
     """Raised inside code that ran too long; not an Exception, so that `except Exception` misses."""
+
+
+class TooMuchMemory(TimeUp):
+    """Raised inside code that fills the memory, before the machine or the kernel dies of it."""
 
 
 @dataclass
@@ -40,6 +52,7 @@ class Outcome:
 
     @property
     def timed_out(self) -> bool:
+        """Whether it was stopped from outside, for its time or its memory."""
         return isinstance(self.error, TimeUp)
 
 
@@ -85,6 +98,8 @@ def run(
                     outcome.value = function(*args, **kwargs)
             except BaseException as error:  # SystemExit and TimeUp as well
                 outcome.error = error
+                if isinstance(error, (TimeUp, MemoryError)):
+                    _let_go(error)
     if inspect.iscoroutine(outcome.value):
         outcome.value.close()
     outcome.warned = list(warned)
@@ -114,34 +129,81 @@ def _argument_names(exercise: Exercise, args: tuple, kwargs: dict) -> list[str]:
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TimeUp inside the block once `seconds` have passed."""
+    """Raise TimeUp inside the block once `seconds` have passed, or once it took too much memory."""
     main = threading.current_thread() is threading.main_thread()
     limit = _by_signal if main and hasattr(signal, "setitimer") else _by_thread
     with limit(seconds):
         yield
 
 
+def _let_go(error: BaseException | None) -> None:
+    """Clear the frames of a traceback: they hold what the stopped code had collected."""
+    seen = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        traceback.clear_frames(error.__traceback__)
+        error = error.__context__
+
+
+# Code that ends a time limit or catches printing: to raise there would leave the limit standing.
+_OURS = {_let_go.__code__.co_filename, contextlib.contextmanager.__code__.co_filename}
+
+
+def _memory() -> int:
+    """Bytes of memory that this process holds; where only its peak is known, that; else 0."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+    except (OSError, ValueError, IndexError, AttributeError):
+        pass
+    if resource is None:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _watch(seconds: float) -> Callable[[], type[TimeUp] | None]:
+    """A function that says what to raise now, if anything."""
+    until, most = time.monotonic() + max(seconds, 0.01), _memory() + MEMORY
+
+    def due():
+        if time.monotonic() >= until:
+            return TimeUp
+        return TooMuchMemory if _memory() > most else None
+
+    return due
+
+
 @contextlib.contextmanager
 def _by_signal(seconds: float) -> Iterator[None]:
-    rings = 0
+    rings, why, due = 0, TimeUp, _watch(seconds)
 
     def ring(number, frame):
-        nonlocal rings
+        nonlocal rings, why
+        if frame is not None and frame.f_code.co_filename in _OURS:
+            return  # it rings again
+        why = due() or (why if rings else None)
+        if why is None:
+            return
         rings += 1
         if rings > 1:  # a bare `except:` swallowed the first: raise inside its handler as well
             sys.settrace(trace)
-            frame.f_trace = trace
-        raise TimeUp()
+            while frame is not None and frame.f_code.co_filename not in _OURS:
+                frame.f_trace = trace  # whichever of them has the handler
+                frame = frame.f_back
+        raise why()
 
     def trace(frame, event, argument):
+        if frame.f_code.co_filename in _OURS:
+            return None
         if event == "line":
-            raise TimeUp()
+            raise why()
         return trace
 
     tracing = sys.gettrace()
     previous = signal.signal(signal.SIGALRM, ring)
     began = time.monotonic()
-    remaining, interval = signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.01), 0.2)
+    remaining, interval = signal.setitimer(signal.ITIMER_REAL, min(max(seconds, 0.01), LOOK), LOOK)
     try:
         try:
             yield
@@ -160,15 +222,19 @@ def _by_signal(seconds: float) -> Iterator[None]:
 def _by_thread(seconds: float) -> Iterator[None]:
     """Where there are no signals (Windows, another thread): the interpreter delivers TimeUp."""
     target, over, lock = threading.get_ident(), threading.Event(), threading.Lock()
+    due = _watch(seconds)
 
     def watch():
-        wait = max(seconds, 0.01)
+        wait, why = min(max(seconds, 0.01), LOOK), None
         while not over.wait(wait):
+            why = due() or why
+            if why is None:
+                continue
             with lock:
                 if over.is_set():
                     return
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                    ctypes.c_ulong(target), ctypes.py_object(TimeUp)
+                    ctypes.c_ulong(target), ctypes.py_object(why)
                 )
             wait = 0.2
 
