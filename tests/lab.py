@@ -4,6 +4,10 @@
 
 runs every cell of a notebook and writes out/lesson01-01.png, out/lesson01-02.png, ...
 
+    python tests/lab.py readme
+
+makes the README's screenshot, figures/screenshot.png, again.
+
 JupyterLab never works on the repository's own notebooks: it is given a copy of them, in a temporary
 folder that has the same shape, so that nothing it saves can change a file of the repository. Its
 settings, workspaces and the learner's answers are in temporary folders too.
@@ -151,6 +155,16 @@ class Server:
             for session in sessions
         )
 
+    def stop_kernels(self):
+        """Shut down the kernels of all notebooks; the server goes on."""
+        with urllib.request.urlopen(f"{self.url}/api/sessions", timeout=10) as answer:
+            sessions = json.load(answer)
+        for session in sessions:
+            request = urllib.request.Request(
+                f"{self.url}/api/sessions/{session['id']}", method="DELETE"
+            )
+            urllib.request.urlopen(request, timeout=30).close()
+
 
 @contextlib.contextmanager
 def jupyterlab(notebooks=(), dark=False, env=None, arguments=(), timeout=90):
@@ -181,7 +195,8 @@ def jupyterlab(notebooks=(), dark=False, env=None, arguments=(), timeout=90):
             "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}", "--ServerApp.port_retries=0",
             "--IdentityProvider.token=", "--ServerApp.password=", f"--ServerApp.root_dir={root}",
             "--LabApp.news_url=", "--ServerApp.terminals_enabled=False",
-            "--ServerApp.disable_check_xsrf=True", "--LabApp.expose_app_in_browser=True", *arguments,
+            "--ServerApp.disable_check_xsrf=True", "--LabApp.expose_app_in_browser=True",
+            *arguments,
         ]  # fmt: skip
         with open(log, "wb") as output:
             process = subprocess.Popen(
@@ -300,7 +315,9 @@ class Notebook:
             while time.monotonic() < end:
                 if self.prompts() != before:
                     self.wait_idle(timeout)
-                    return
+                    if any(any(map(str.isdigit, one)) for one in self.prompts()):
+                        return
+                    break  # the request was lost with the kernel's first connection
                 self.page.wait_for_timeout(100)
         raise TimeoutError("Run All Cells ran no cell")
 
@@ -562,6 +579,35 @@ def shoot(path, prefix, dark=False, width=1280, run=True, timeout=300, strict=Fa
         return paths, notebook.errors() + notebook.problems, notebook.unrun() if run else 0
 
 
+FORGOT_THE_MAXIMUM = '''\
+@exercise
+def softmax(scores, axis=-1):
+    """Positive weights that sum to 1 along `axis`; a row of -inf gives zeros."""
+    powers = np.exp(scores)
+    return powers / powers.sum(axis=axis, keepdims=True)'''
+
+
+def readme(path=REPOSITORY / "figures" / "screenshot.png"):
+    """Photograph lesson 01 for the README: a wrong softmax with its message, a slider below it."""
+    with jupyterlab() as server, browser_page(1280, 1090) as page:
+        notebook = open_notebook(page, server, "notebooks/01_attention.ipynb")
+        notebook.type_into(notebook.cell("def softmax"), FORGOT_THE_MAXIMUM)
+        notebook.run_all()
+        picture = notebook.cell("temperature_picture")
+        bar = notebook.sliders(picture).first
+        bar.focus()
+        for _ in range(3):
+            notebook.press(picture.locator(".course-explore"), "ArrowLeft")
+        bar.evaluate("bar => bar.blur()")
+        cells = notebook.panel.locator(".jp-Cell")
+        first = cells.filter(has_text="Exercise: softmax").first
+        first.evaluate("cell => cell.scrollIntoView({block: 'start', behavior: 'instant'})")
+        page.mouse.move(0, 0)
+        page.wait_for_timeout(500)
+        page.screenshot(path=path)
+    return path
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
@@ -573,7 +619,11 @@ def main(arguments=None):
     shot.add_argument("--no-run", action="store_true", help="show the notebook as it is saved")
     shot.add_argument("--strict", action="store_true", help="run it under COURSE_STRICT=1")
     shot.add_argument("--timeout", type=float, default=300, help="seconds for all cells")
+    commands.add_parser("readme", help="make figures/screenshot.png again")
     given = parser.parse_args(arguments)
+    if given.command == "readme":
+        print(readme())
+        return 0
     paths, errors, unrun = shoot(
         given.notebook, given.prefix, given.dark, given.width, not given.no_run, given.timeout,
         given.strict,

@@ -6,19 +6,21 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 from course import drawing, environment
-from course.drawing import PALETTE, Picture, bars, curves, entities, heatmap, ink_on, mix
+from course.drawing import (
+    PALETTE,
+    SERIES,
+    Picture,
+    as_ink,
+    bars,
+    contrast,
+    curves,
+    entities,
+    heatmap,
+    ink_on,
+    mix,
+)
 
 HOSTILE = '<script>alert("x")</script>&\x07'
-
-
-def contrast(one, two):
-    """WCAG's contrast of two colors, 1 to 21."""
-    light = []
-    for color in (one, two):
-        levels = np.array([int(color[i:i + 2], 16) for i in (1, 3, 5)]) / 255
-        linear = np.where(levels <= 0.04045, levels / 12.92, ((levels + 0.055) / 1.055) ** 2.4)
-        light.append(linear @ [0.2126, 0.7152, 0.0722] + 0.05)
-    return max(light) / min(light)
 
 
 def pictures():
@@ -87,3 +89,63 @@ def test_the_environment_is_named_when_something_is_missing(monkeypatch):
     assert "no-such-package is missing" in said
     assert "older than 99.0" in said
     assert "pip install -r requirements.txt" in said
+
+
+def test_contrast_is_that_of_the_wcag():
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#ffffff", "#ffffff") == 1
+    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.005)  # its known example
+
+
+@pytest.mark.parametrize("color", sorted({*PALETTE.values(), *SERIES}))
+def test_a_color_for_words_can_be_read_and_keeps_its_hue(color):
+    ink = as_ink(color)
+    assert contrast(ink, drawing.CARD) >= 4.5
+    if contrast(color, drawing.CARD) >= 4.6:
+        assert ink == color.lower()
+    order = np.argsort([int(color[i:i + 2], 16) for i in (1, 3, 5)], kind="stable")
+    levels = np.array([int(ink[i:i + 2], 16) for i in (1, 3, 5)])
+    assert (np.diff(levels[order]) >= 0).all()  # only darker
+
+
+def _texts(picture):
+    """The words of an SVG with their place: (text, x, y)."""
+    found = re.findall(r'<text x="([-\d.]+)" y="([-\d.]+)"[^>]*>([^<]*)</text>', picture.body)
+    return [(text, float(x), float(y)) for x, y, text in found]
+
+
+@pytest.mark.parametrize("limit", [0.5, 1.0, 1.5, 2, 3.5, 5, 10, 40])
+def test_a_plane_has_a_few_round_numbers_on_each_axis_at_any_limit(limit):
+    shown = _texts(drawing.plane([("v", (0.7 * limit, 0.6 * limit), PALETTE["query"])],
+                                 limit=limit))
+    ticks = [float(text.replace("−", "-")) for text, _, _ in shown if text != "v"]
+    assert 2 <= len(ticks) / 2 <= 8
+    assert set(ticks) == {-tick for tick in ticks}
+    assert max(ticks) < limit
+
+
+def test_names_that_would_stand_over_each_other_are_moved_apart():
+    ends = [(1.0, 0.0), (1.02, 0.01), (1.0, -0.02)]
+    shown = _texts(drawing.plane([(f"name {i}", end, PALETTE["key"]) for i, end in enumerate(ends)],
+                                 limit=3))
+    heights = sorted(y for text, _, y in shown if text.startswith("name"))
+    assert len(heights) == 3
+    assert min(np.diff(heights)) >= 10
+
+    plot = curves({"a": [1.0, 2, 3]}, lines=[(2.0, "one line"), (2.01, "another line")],
+                  verticals=[(1.9, "here")], points=[(1.9, 2.02, "a point")])
+    words = [(t, y) for t, _, y in _texts(plot) if t in ("one line", "another line")]
+    assert abs(words[0][1] - words[1][1]) >= 10
+
+
+def test_a_point_beyond_the_limits_stands_at_the_edge_and_says_so():
+    plot = curves({"a": [1.0, 2, 3]}, points=[(1, 12.0, "12")], y_limits=(0, 5))
+    assert "↑ 12" in [text for text, _, _ in _texts(plot)]
+    heights = [float(y) for y in re.findall(r'<circle cx="[\d.]+" cy="([-\d.]+)"', plot.body)]
+    assert heights == [0.0]
+
+
+def test_a_long_number_at_the_end_of_a_bar_is_inside_the_picture():
+    picture = bars([3.0], ["a"], vmax=3, fmt="{:.0f} thousand million")
+    (x,) = [x for text, x, _ in _texts(picture) if "thousand" in text]
+    assert x + drawing.text_width("3 thousand million", 12) <= picture.size[0]

@@ -133,9 +133,12 @@ def shorten(text, most=18):
     return text if len(text) <= most else text[:most - 1] + "…"
 
 
-def label(x, y, text, *, size=13, color=INK, anchor="start", font=MONO, weight="normal", turn=0):
-    """One SVG text, its baseline's anchor at (x, y)."""
+def label(x, y, text, *, size=13, color=INK, anchor="start", font=MONO, weight="normal", turn=0,
+          halo=False):
+    """One SVG text, its baseline's anchor at (x, y); with `halo`, lines behind it end before it."""
     about = f' transform="rotate({turn} {x:.1f} {y:.1f})"' if turn else ""
+    if halo:
+        about += f' stroke="{CARD}" stroke-width="4" stroke-linejoin="round" paint-order="stroke"'
     return (f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{color}" font-family="{font}" '
             f'text-anchor="{anchor}" font-weight="{weight}"{about}>'
             f"{html.escape(visible(text))}</text>")
@@ -270,7 +273,7 @@ def bars(values, labels, *, title="", vmin=0.0, vmax=None, color=PALETTE["weight
     left = 14 + max([text_width(t, 12) for t in labels] + [0]) + 8
     scale = width / ((vmax - vmin) or 1.0)
     zero = left + (min(max(0.0, vmin), vmax) - vmin) * scale
-    parts = []
+    parts, widest = [], left + width + 50
     for i, (value, name) in enumerate(zip(values, labels, strict=True)):
         y = 4 + i * 24
         end = left + (min(max(value, vmin), vmax) - vmin) * scale if np.isfinite(value) else zero
@@ -278,18 +281,22 @@ def bars(values, labels, *, title="", vmin=0.0, vmax=None, color=PALETTE["weight
         parts.append(rect(min(zero, end), y + 2, max(abs(end - zero), 1), 18, colors[i], radius=2))
         text = _number(value, fmt) if np.isfinite(value) else "NaN"
         parts.append(label(max(end, zero) + 6, y + 15, text, size=12))
+        widest = max(widest, max(end, zero) + 6 + text_width(text, 12))
     height = 8 + 24 * len(values)
     if line is not None:
         x = left + (line - vmin) * scale
         parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="2" y2="{height}" stroke="{INK}" '
                      'stroke-dasharray="4 3"/>')
         if line_text:
+            half = text_width(line_text, 11) / 2
+            x = max(x, half + 8)
+            widest = max(widest, x + half)
             parts.append(label(x, height + 12, line_text, size=11, anchor="middle", font=SANS))
             height += 18
     if alt is None:
         alt = f"{title or 'Bars'}: " + ", ".join(
             f"{n} {_number(v, fmt)}" for n, v in zip(labels, values, strict=True)) + "."
-    return card(left + width + 64, height, parts, alt, title, values=values, **facts)
+    return card(widest + 14, height, parts, alt, title, values=values, **facts)
 
 
 def _text_box(x, y, text, size, anchor):
@@ -341,7 +348,8 @@ def plane(vectors, *, title="", limit=1.5, size=300, notes=(), alt=None, **facts
         box = _text_box(tip[0] + dx, tip[1] + dy + 4, name, 12, anchor)
         box = _free_place(box, taken, -1 if dy < 0 else 1, size + 16)
         taken.append(box)
-        names.append(label(box[0], box[3] - 3, name, size=12, color=as_ink(color), weight="600"))
+        names.append(label(box[0], box[3] - 3, name, size=12, color=as_ink(color), weight="600",
+                           halo=True))
     step = _round_step(1.8 * limit, 6 if limit > 2 else 4)
     most = np.floor(0.95 * limit / step)  # a number at the very end would stand over the edge
     for tick in np.arange(-most, most + 1) * step:
@@ -350,7 +358,7 @@ def plane(vectors, *, title="", limit=1.5, size=300, notes=(), alt=None, **facts
                              (middle - 6, middle - tick * scale + 4, "end")):
             box = _text_box(x, y, text, 10, anchor)
             if tick and not any(_meet(box, other) for other in taken):
-                parts.append(label(x, y, text, size=10, color=SOFT_INK, anchor=anchor))
+                parts.append(label(x, y, text, size=10, color=SOFT_INK, anchor=anchor, halo=True))
     parts += names
     wide = max([text_width(t, 12) for t in notes] + [0])
     for i, text in enumerate(notes):
@@ -506,17 +514,17 @@ def curves(series, *, x=None, title="", x_title="", y_title="", x_log=False, y_l
         parts.append(label(across(tick), size[1] + 15, f"{tick:g}".replace("-", "−"), size=11,
                            color=SOFT_INK, anchor="middle"))
     parts.append(f'<path d="M0 0V{size[1]}H{size[0]}" fill="none" stroke="{SOFT_INK}"/>')
+    notes = []
     for value, name in lines:
         parts.append(f'<path d="M0 {up(value):.1f}H{size[0]}" stroke="{SOFT_INK}" '
                      'stroke-dasharray="5 4"/>')
-        parts.append(label(size[0] - 4, up(value) - 4, name, size=11, color=SOFT_INK, anchor="end",
-                           font=SANS))
+        notes.append((size[0] - 4, up(value) - 4, name, "end", SANS, SOFT_INK))
     for value, name in verticals:
         x_at = across(value)
         parts.append(f'<path d="M{x_at:.1f} 0V{size[1]}" stroke="{INK}" stroke-dasharray="3 3"/>')
         right = x_at < size[0] * 0.7
-        parts.append(label(x_at + (5 if right else -5), 12, name, size=11, font=SANS,
-                           anchor="start" if right else "end"))
+        notes.append((x_at + (5 if right else -5), 12, name, "start" if right else "end", SANS,
+                      INK))
     names = list(drawn)
     chosen = {n: (colors or {}).get(n, SERIES[i % len(SERIES)]) for i, n in enumerate(names)}
     parts.append('<g clip-path="url(#plot)">')
@@ -547,10 +555,19 @@ def curves(series, *, x=None, title="", x_title="", y_title="", x_log=False, y_l
                          f'stroke-width="2" stroke-dasharray="{dash}" stroke-linejoin="round"/>')
     parts.append("</g>")
     for a, b, name in points:
-        right = across(a) < size[0] * 0.8
-        parts.append(f'<circle cx="{across(a):.1f}" cy="{up(b):.1f}" r="4.5" fill="{INK}"/>')
-        parts.append(label(across(a) + (8 if right else -8), up(b) - 6, name, size=11,
-                           anchor="start" if right else "end"))
+        right, at_y = across(a) < size[0] * 0.8, min(max(up(b), 0), size[1])
+        if at_y != up(b):  # beyond the limits: it stands at the edge, and says so
+            name = f"{'↑' if up(b) < 0 else '↓'} {name}"
+        parts.append(f'<circle cx="{across(a):.1f}" cy="{at_y:.1f}" r="4.5" fill="{INK}"/>')
+        notes.append((across(a) + (8 if right else -8), at_y - 6, name,
+                      "start" if right else "end", MONO, INK))
+    taken = []
+    for x_at, y_at, name, anchor, font, ink in notes:  # none over another, none under a line
+        box = _text_box(x_at, min(max(y_at, 12), size[1] - 4), name, 11, anchor)
+        box = _free_place(box, taken, 1 if y_at < 20 else -1, size[1])
+        taken.append(box)
+        parts.append(label(x_at, box[3] - 3, name, size=11, color=ink, anchor=anchor, font=font,
+                           halo=True))
     bottom = size[1] + 22
     if x_title:
         parts.append(label(size[0] / 2, bottom + 12, x_title, size=12, anchor="middle", font=SANS))

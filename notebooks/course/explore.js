@@ -22,11 +22,14 @@ const builders = {
       ...limits,
     });
     bar.addEventListener("input", () => send(Number(bar.value)));
-    box.addEventListener("change", () => {
+    const take = () => {
       const typed = Number(box.value);
       const inside = Math.min(Math.max(typed, control.min), control.max);
       if (box.value.trim() !== "" && Number.isFinite(typed)) send(inside);
-    });
+    };
+    box.addEventListener("change", take);
+    // Outside a form, Enter does not end the typing: the value would wait until the box is left.
+    box.addEventListener("keydown", (event) => { if (event.key === "Enter") take(); });
     const show = (value, words) => {
       bar.value = value;
       if (document.activeElement !== box || Number(box.value) !== value) {

@@ -103,7 +103,7 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 620, 220, 52, 52, 26, 34
 
 def _svg(losses, scores, total) -> str:
     """Loss (left axis) and dev score (right axis, 0 to 1) over steps."""
-    from .drawing import CARD, INK, LINE, PALETTE
+    from .drawing import CARD, INK, LINE, PALETTE, as_ink
 
     finite = [value for _, value in losses if value == value and abs(value) < 1e30]
     top = max(max(finite, default=1.0) * 1.05, 1e-9)
@@ -118,7 +118,7 @@ def _svg(losses, scores, total) -> str:
 
     def text(at_x, at_y, words, color=INK, anchor="middle"):
         return (
-            f'<text x="{at_x:.0f}" y="{at_y:.0f}" font-size="12" fill="{color}" '
+            f'<text x="{at_x:.0f}" y="{at_y:.0f}" font-size="12" fill="{as_ink(color)}" '
             f'font-family="system-ui,sans-serif" text-anchor="{anchor}">{html.escape(words)}</text>'
         )
 

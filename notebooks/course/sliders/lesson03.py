@@ -228,7 +228,7 @@ def longest_match(word, step, pieces):
     result = ["[UNK]"] if failed else [p + word[a:b] for a, b, p in cuts]
     done = "result" if step == len(made) else "so far"
     parts.append(label(14, 64, verdict, size=13, weight="600",
-                       color=PALETTE["value"] if found else "#a33f00"))
+                       color="#00664c" if found else "#a33f00"))
     parts.append(label(14, 88, f"{done}: {'  '.join(result) or 'no piece yet'}", size=13))
     if failed:
         parts.append(label(14, 110, "No piece fits here, so the whole word becomes [UNK].", size=12,

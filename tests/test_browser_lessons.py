@@ -1,0 +1,304 @@
+"""Every lesson in the real JupyterLab: run to its end, played with by keyboard, looked at.
+
+Each lesson is opened and run once; what follows happens in that page, first in the light theme,
+then in the dark one. Below the lesson stands one more cell, with all that its exercises can say:
+hints, solutions, and the message that each named mistake gets.
+"""
+
+import json
+import statistics
+
+import lab
+import pytest
+
+LESSONS = sorted(path.name for path in (lab.REPOSITORY / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+
+ALL_THAT_IS_SAID = """\
+import course
+from course.exercises import get
+from course.exercises._report import show
+
+for name in course.exercises():
+    if get(name).lesson == "{lesson}":
+        for _ in range(3):
+            course.hint(name)
+        course.solution(name)
+        show(course.check(name, get(name).reference))
+        for mistake in get(name).mistakes:
+            show(course.check(name, mistake.function))"""
+
+# Keys that a reader tries in a control, and what the value must do.
+RANGE_KEYS = ("ArrowRight", "ArrowRight", "End", "ArrowLeft", "Home", "PageUp")
+CHOICE_KEYS = ("End", "ArrowUp", "Home", "ArrowDown")
+TYPED = (("ControlOrMeta+a", "Delete", *"Ana"), ("End", *" met Zo", "Space", *"in"))
+ANY_PICTURE = ".jp-OutputArea img, .jp-MarkdownOutput img"
+# The budget of 100 ms is for a machine that does nothing else. Beside other tests a run takes
+# longer, so what fails here is only what no load explains.
+BUDGET, NO_LOAD_EXPLAINS = 100, 600
+
+
+def with_gallery(name, folder):
+    """The lesson with one more cell; the path of that copy."""
+    notebook = json.loads((lab.REPOSITORY / "notebooks" / name).read_text(encoding="utf-8"))
+    source = ALL_THAT_IS_SAID.format(lesson=name[:2])
+    notebook["cells"].append(
+        {"cell_type": "code", "execution_count": None, "id": "all-that-is-said", "metadata": {},
+         "outputs": [], "source": source.splitlines(keepends=True)}
+    )  # fmt: skip
+    path = folder / name
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+    return path
+
+
+class Player:
+    """Plays with every control of a lesson, and keeps what was seen."""
+
+    def __init__(self, notebook):
+        self.notebook = notebook
+        self.page = notebook.page
+        self.faults = []  # sentences
+        self.latencies = {}  # a picture's name: milliseconds of each key that changed it
+        self.pictures = {}  # the source of each SVG seen: the name of its picture
+        explorers = notebook.panel.locator(".course-explore")
+        self.count = explorers.count()
+        for number in range(self.count):
+            self.play(explorers.nth(number))
+
+    def play(self, explorer):
+        cell = explorer.locator("xpath=ancestor::*[contains(@class, 'jp-CodeCell')]")
+        source = cell.locator(".cm-content").first.inner_text()
+        called = source.partition("explore(play.")[2]
+        name = called.replace(",", ")").partition(")")[0] or source[:30]
+        name = name if name not in self.latencies else f"{name} ({len(self.latencies) + 1})"
+        self.times = self.latencies[name] = []
+        self.name, self.explorer = name, explorer
+        explorer.scroll_into_view_if_needed()
+        self.keep()
+        rows = [self.row(one) for one in explorer.locator(".course-row").all()]
+        for kind, row, label in rows:
+            before = len(self.times)
+            getattr(self, kind)(row, f"{name}, {label}")
+            if len(self.times) == before and not self.changes_beside_others(kind, row, rows):
+                self.faults.append(f"{name}, {label}: no key changed the picture")
+        # enough samples for a median: the first control moves again
+        kind, row, label = rows[0]
+        for _ in range(6):
+            if len(self.times) >= 9:
+                break
+            getattr(self, kind)(row, f"{name}, {label}")
+
+    def row(self, row):
+        """A control's kind, its row and its label."""
+        kinds = row.get_attribute("class").removeprefix("course-row course-")
+        return kinds.split()[0], row, row.locator("label").inner_text()
+
+    def changes_beside_others(self, kind, row, rows):
+        """Whether a control changes the picture when another one stands elsewhere.
+
+        Some have nothing to change at the start: where a mask is applied matters once there is one.
+        """
+        before = len(self.times)
+        for other_kind, other, _ in rows:
+            if other is row or other_kind == "text":
+                continue
+            for key in {"toggle": ["Space"]}.get(other_kind, ["End", "ArrowUp", "Home"]):
+                other.locator("input, select").first.focus()
+                self.press(key)
+                start = len(self.times)
+                getattr(self, kind)(row, f"{self.name}, beside another")
+                if len(self.times) > start:
+                    return True
+        del self.times[before:]
+        return False
+
+    def press(self, key):
+        """Press a key in the control that has the focus; whether the picture changed."""
+        milliseconds = self.notebook.press(self.explorer, key)
+        if milliseconds is not None:
+            self.times.append(milliseconds)
+            self.keep()
+        return milliseconds is not None
+
+    def keep(self):
+        if self.explorer.locator(".course-picture > *").count() == 0:
+            self.faults.append(f"{self.name}: no picture")
+        stage = self.explorer.locator(".course-picture")
+        if "could not be drawn" in stage.inner_text():
+            self.faults.append(f"{self.name}: {stage.inner_text()[:200]}")
+        for image in stage.locator("img").element_handles():
+            if not (image.get_attribute("alt") or "").strip():
+                self.faults.append(f"{self.name}: a picture without alt text")
+            source = self.notebook.looks("source", image)
+            if source:
+                self.pictures[source] = self.name
+
+    def range(self, row, what):
+        bar, box = row.locator("input[type=range]"), row.locator("input[type=number]")
+        low, high, step, start = (
+            float(bar.get_attribute(name))
+            for name in ("min", "max", "step", "aria-valuenow")
+        )  # fmt: skip
+        bar.focus()
+        at = start
+        for key in RANGE_KEYS:
+            at = {"Home": low, "End": high, "ArrowRight": min(at + step, high),
+                  "ArrowLeft": max(at - step, low)}.get(key)  # fmt: skip
+            self.press(key)
+            now = float(bar.get_attribute("aria-valuenow"))
+            if at is not None and abs(now - at) > step / 1000:
+                self.faults.append(f"{what}: {key} gave {now:g}, not {at:g}")
+            at = now
+            if float(box.input_value()) != round(now, 9):
+                self.faults.append(f"{what}: the bar says {now:g}, the box {box.input_value()}")
+        # back to where it was, with the number box
+        box.focus()
+        self.page.keyboard.press("ControlOrMeta+a")
+        self.page.keyboard.insert_text(f"{start:.10g}")
+        self.press("Enter")
+        if abs(float(bar.get_attribute("aria-valuenow")) - start) > step / 1000:
+            self.faults.append(f"{what}: {start:g} in the number box did not move the bar")
+
+    def choice(self, row, what):
+        chosen = row.locator("select")
+        start, last = int(chosen.input_value()), chosen.locator("option").count() - 1
+        chosen.focus()
+        at = start
+        for key in CHOICE_KEYS:
+            at = {"Home": 0, "End": last, "ArrowUp": max(at - 1, 0),
+                  "ArrowDown": min(at + 1, last)}[key]  # fmt: skip
+            self.press(key)
+            if int(chosen.input_value()) != at:
+                self.faults.append(f"{what}: {key} gave option {chosen.input_value()}, not {at}")
+        self.press("Home")
+        for _ in range(start):
+            self.press("ArrowDown")
+
+    def toggle(self, row, what):
+        box = row.locator("input[type=checkbox]")
+        box.focus()
+        for _ in range(2):
+            before = box.is_checked()
+            self.press("Space")
+            if box.is_checked() == before:
+                self.faults.append(f"{what}: Space did not change the box")
+
+    def text(self, row, what):
+        line = row.locator("input[type=text]")
+        start = line.input_value()
+        line.focus()
+        for keys in TYPED:
+            for key in keys:
+                self.press(key)
+        if line.input_value() != "Ana met Zo in":
+            self.faults.append(f"{what}: typed Ana met Zo in, found {line.input_value()!r}")
+        self.page.keyboard.press("ControlOrMeta+a")
+        self.page.keyboard.insert_text(start)
+        self.press("End")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """One JupyterLab for all lessons of a worker; each lesson has a kernel of its own."""
+    folder = tmp_path_factory.mktemp("lessons")
+    with lab.jupyterlab([with_gallery(name, folder) for name in LESSONS]) as running:
+        yield running
+
+
+@pytest.fixture(scope="class")
+def lesson(request, server):
+    """The lesson of the test's class, open and run from top to bottom."""
+    with lab.browser_page() as page:
+        notebook = lab.open_notebook(page, server, f"notebooks/{request.cls.name}")
+        notebook.run_all(600)
+        yield notebook
+    server.stop_kernels()
+
+
+@pytest.fixture(scope="class")
+def played(lesson):
+    """What was seen while every control was moved."""
+    lesson.theme(dark=False)
+    return Player(lesson)
+
+
+def none(found):
+    assert not found, "\n".join([f"{len(found)} found:", *found])
+
+
+class InJupyterLab:
+    """One lesson; the classes below have its name."""
+
+    name = ""
+
+    def test_runs_to_its_end(self, lesson):
+        none(lesson.errors())
+        assert lesson.unrun() == 0
+        none(lesson.problems)
+
+    def test_every_control_moves_by_keyboard(self, lesson, played):
+        source = (lab.REPOSITORY / "notebooks" / self.name).read_text(encoding="utf-8")
+        assert played.count == source.count("explore(play.")
+        none(played.faults)
+        none(lesson.problems)
+
+    def test_a_key_is_answered_with_a_picture_at_once(self, played, measured):
+        slow = []
+        for name, times in played.latencies.items():
+            median = statistics.median(times)
+            measured(
+                f"{self.name[:2]} {name:<24} key to picture, median of {len(times):>2}: "
+                f"{median:4.0f} ms, slowest {max(times):4.0f} (budget {BUDGET})"
+            )
+            if median > NO_LOAD_EXPLAINS:
+                slow.append(f"{name}: {median:.0f} ms")
+        none(slow)
+
+    def test_pictures_have_alt_text(self, lesson):
+        pictures = lesson.panel.locator(f"{ANY_PICTURE}, .jp-OutputArea canvas")
+        alts = pictures.evaluate_all("all => all.map(one => one.getAttribute('alt') || '')")
+        assert all(alt.strip() for alt in alts), alts
+        bare = lesson.panel.locator(".jp-OutputArea svg:not([aria-label]):not([aria-hidden])")
+        assert bare.count() == 0  # an SVG that is no <img> needs a name of its own
+
+    def test_texts_in_pictures_can_be_read(self, lesson, played):
+        """Each has a contrast of 4.5, is inside its picture, and is not written over."""
+        pictures = dict(played.pictures)
+        for image in lesson.panel.locator(ANY_PICTURE).element_handles():
+            source, alt = lesson.looks("source", image), image.get_attribute("alt")
+            assert source, f"a picture that is no SVG: {alt}"
+            pictures.setdefault(source, alt[:60])
+        assert pictures
+        faults = set()
+        for dark in (False, True):
+            lesson.theme(dark)
+            ground = lesson.page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+            for source, name in pictures.items():
+                # a picture that brings its own ground is the same in both themes
+                if not dark or not lesson.looks("covered", source):
+                    faults |= {
+                        f"{name}: {fault}"
+                        for fault in lesson.looks("svg", source, {"ground": ground})
+                    }
+        none(sorted(faults))
+
+    @pytest.mark.parametrize("theme", ["light", "dark"])
+    def test_axe_finds_nothing_serious(self, lesson, played, theme):
+        """No serious or critical finding, and no text with a contrast below 4.5."""
+        lesson.theme(dark=theme == "dark")
+        found = [
+            f"{one['impact']}: {one['rule']}: {one['why']}: {one['where']}"
+            for one in lesson.axe()
+            if one["impact"] in ("serious", "critical") or one["rule"] == "color-contrast"
+        ]
+        none(found)
+
+    def test_nothing_is_cut_off(self, lesson, played):
+        assert lesson.page.viewport_size["width"] == 1280
+        lesson.unfold()
+        none(lesson.looks("cut", lesson.panel.element_handle()))
+
+
+# One class a lesson, so that a lesson stays in one process and lessons go to several.
+for _name in LESSONS:
+    _class = f"Test{''.join(word.capitalize() for word in _name[:-6].split('_'))}"
+    globals()[_class] = type(_class, (InJupyterLab,), {"name": _name})
