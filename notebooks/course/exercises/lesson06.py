@@ -155,14 +155,16 @@ register(
         Mistake("turned", lambda pooled, weight, bias: softmax(pooled @ weight.T + bias),
                 "weight is stored (d, classes): multiply by it as it stands."),
         Mistake("no_bias", lambda pooled, weight, bias: softmax(pooled @ weight),
-                "The bias is missing."),
+                "The bias is missing: each class adds its own number to its logit, before the "
+                "softmax."),
         Mistake("softmax_twice",
                 lambda pooled, weight, bias: softmax(softmax(pooled @ weight + bias)),
                 "softmax is applied twice; the second time it pulls all classes together."),
         Mistake("over_everything",
                 lambda pooled, weight, bias: softmax((pooled @ weight + bias).ravel()).reshape(
                     len(pooled), -1),
-                "All your probabilities together sum to 1. Those of each text have to."),
+                "All your probabilities together sum to 1. Those of each text have to: softmax "
+                "along the last axis, the classes."),
         Mistake("over_texts", lambda pooled, weight, bias: softmax(pooled @ weight + bias, axis=0),
                 "Your columns sum to 1: the texts compete for a class. Each text's classes have to "
                 "sum to 1."),
@@ -236,7 +238,8 @@ register(
                 lambda g, m: _spread(g, m) * m.astype(g.dtype)[:, :, None] / max(m.sum(), 1),
                 "You divide by the real tokens of the whole batch. Each text has its own count."),
         Mistake("to_cls", lambda g, m: solution.cls_pool_backward(g, m.shape[1]),
-                "All of it goes to the first token; that would be the way back of cls_pool."),
+                "All of it goes to the first token; that would be the way back of cls_pool. The "
+                "mean took from every real token: each gets an equal share."),
         Mistake("empty_is_nan",
                 lambda g, m: _spread(g, m) * m.astype(g.dtype)[:, :, None]
                 / m.astype(g.dtype).sum(axis=1)[:, None, None],
@@ -354,7 +357,7 @@ register(
                 "predicted one."),
         Mistake("once", _one_each,
                 "A pair that occurs twice is counted once: with repeated indices += adds only the "
-                "last time."),
+                "last time. A loop over the pairs adds every time, and so does np.add.at."),
         Mistake("only_right", lambda t, p, c: np.diag(np.bincount(t[t == p], minlength=c)),
                 "Only the right answers are counted. The errors, off the diagonal, are what the "
                 "table is for."),
