@@ -130,3 +130,45 @@ def test_full_width_scale_is_named():
 
     report = course.check("multi_head_attention", scaled_by_model)
     assert (report.status, report.mistake) == ("wrong", "by_model")
+
+
+def _in_one_table(query, key, value, mask=None, block=64):
+    return attention.scaled_dot_product_attention(query, key, value, mask)[0]
+
+
+def _in_one_table_by_einsum(query, key, value, mask=None, block=64):
+    scores = np.einsum("...nd,...md->...nm", query, key) / query.shape[-1] ** 0.5
+    weights = attention.softmax(scores if mask is None else np.where(mask, scores, -np.inf))
+    return np.einsum("...nm,...mv->...nv", weights, value)
+
+
+def _table_joined_from_blocks(query, key, value, mask=None, block=64):
+    parts = [query @ np.swapaxes(key[..., i:i + block, :], -1, -2)
+             for i in range(0, key.shape[-2], block)]
+    scores = np.concatenate(parts, axis=-1) / query.shape[-1] ** 0.5
+    return attention.softmax(scores if mask is None else np.where(mask, scores, -np.inf)) @ value
+
+
+@pytest.mark.parametrize(("function", "mistake"), [
+    (_in_one_table, "whole_table"), (_in_one_table_by_einsum, "whole_table"),
+    (_table_joined_from_blocks, "collected")])
+def test_attention_with_a_whole_table_is_not_attention_in_blocks(function, mistake):
+    report = course.check("blockwise_attention", function)
+    assert (report.status, report.mistake) == ("wrong", mistake)
+    assert "(6, 41)" in report.message and "absorb_block" in report.message
+
+
+def test_attention_in_blocks_may_pad_the_keys_or_go_key_by_key():
+    def padded(query, key, value, mask=None, block=64):
+        extra = -key.shape[-2] % block
+        more = [np.concatenate([a, np.zeros((*a.shape[:-2], extra, a.shape[-1]), a.dtype)], axis=-2)
+                for a in (key, value)]
+        seen = np.ones((*query.shape[:-1], key.shape[-2]), dtype=bool) if mask is None else mask
+        seen = np.concatenate([seen, np.zeros((*seen.shape[:-1], extra), dtype=bool)], axis=-1)
+        return multi_head.blockwise_attention(query, *more, seen, block)
+
+    def key_by_key(query, key, value, mask=None, block=64):
+        return multi_head.blockwise_attention(query, key, value, mask, 1)
+
+    for function in (padded, key_by_key):
+        assert course.check("blockwise_attention", function).status == "passed"
