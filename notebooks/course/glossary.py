@@ -13,7 +13,7 @@ import html
 import re
 from dataclasses import dataclass
 
-from .exercises._report import Notice, inline, show
+from .exercises._report import Notice, show
 from .progress import LESSONS
 
 MOST_WORDS = 25
@@ -181,7 +181,7 @@ TERMS = (
           "vocabulary has."),
     _term("id", "03",
           "The number of a token in the vocabulary; a name, not a quantity.",
-          "ids", unless="word id, word ids"),
+          "ids", only="00 01 02 03 04 05 06 08 09 10", unless="word id, word ids"),
     _term("code point", "03",
           "The number that Unicode gives to a character; Python counts a text in these.",
           "code points"),
@@ -546,9 +546,10 @@ def _title(lesson: str) -> str:
 
 
 def _link(lesson: str) -> str:
-    # As seen from notebooks/ and from solutions/ alike.
+    # The place as seen from notebooks/ and from solutions/ alike; the color for the light ground of
+    # a notice, in both themes.
     return (
-        f'<a href="../notebooks/{LESSONS[lesson][1]}.ipynb" style="color:inherit;'
+        f'<a href="../notebooks/{LESSONS[lesson][1]}.ipynb" style="color:#0b4a91;'
         f'text-decoration:underline">{html.escape(_title(lesson))}</a>'
     )
 
@@ -630,10 +631,9 @@ class Glossary:
         return {"text/html": self._html(), "text/plain": str(self)}
 
     def _html(self) -> str:
-        one = inline('`define("logit")`')
         parts = [
             f"<div>{len(TERMS)} terms, each under the lesson that introduces it. "
-            f"{one} shows a single one.</div>"
+            '<code>define("logit")</code> shows a single one.</div>'
         ]
         for lesson, terms in self.lessons.items():
             if not terms:
