@@ -402,19 +402,23 @@ class Notebook:
             self.page.evaluate((Path(__file__).parent / "looks.js").read_text(encoding="utf-8"))
         return self.page.evaluate(f"given => looks.{call}(...given)", list(given))
 
-    def axe(self):
-        """What axe-core finds in outputs and texts: [{"rule", "impact", "where", "why"}]."""
+    def axe(self, *parts):
+        """What axe-core finds: [{"rule", "impact", "where", "why"}].
+
+        parts: CSS selectors inside the notebook; without any, all outputs and texts.
+        """
         if not self.page.evaluate("() => 'axe' in window"):
             script = resources.files("axe_playwright_python") / "axe.min.js"
             self.page.evaluate(script.read_text(encoding="utf-8"))
         self.unfold()
         found = self.page.evaluate(
-            """() => axe.run(
-                {include: ['.jp-OutputArea-output', '.jp-MarkdownOutput'].map(
+            """parts => axe.run(
+                {include: parts.map(
                     part => ['.jp-NotebookPanel:not(.lm-mod-hidden) ' + part])
                     .filter(([part]) => document.querySelector(part))},
                 {resultTypes: ['violations']}
-            ).then(results => results.violations)"""
+            ).then(results => results.violations)""",
+            parts or (".jp-OutputArea-output", ".jp-MarkdownOutput"),
         )
         return [
             {

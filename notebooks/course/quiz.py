@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .exercises._report import ALERTS, in_notebook, inline, notice
+from .exercises._report import ALERTS, GROUNDS, INK, in_notebook, inline, notice
 from .explore import close_earlier, live_part
 
-# A widget's button keeps to one line unless told otherwise.
+# A widget's button keeps to one line unless told otherwise, and the one that was chosen has white
+# letters on orange, which not everyone can read: it gets the colors of its verdict.
 STYLE = (
     "<style>.course-quiz .jupyter-button{white-space:normal;text-align:left;line-height:1.4;"
-    "padding:6px 12px;overflow:visible}</style>"
+    "padding:6px 12px;overflow:visible}"
+    + "".join(
+        f".course-quiz .jupyter-button.mod-{mark},.course-quiz .jupyter-button.mod-{mark}:is("
+        f":hover,:focus,:active){{color:{INK};background:{GROUNDS[alert][0]};"
+        f"box-shadow:inset 5px 0 {GROUNDS[alert][1]}}}"
+        for mark, alert in (("success", ALERTS["passed"]), ("warning", ALERTS["wrong"]))
+    )
+    + ".course-quiz .jupyter-button:focus-visible{outline:2px solid "
+    "var(--jp-brand-color1,#1976d2);outline-offset:2px}</style>"
 )
 
 
