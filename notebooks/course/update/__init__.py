@@ -1,0 +1,148 @@
+"""Bring this copy of the course to a newer version, and keep the learner's answers.
+
+    python -m course update                  the newer version from git: what `git pull` would fetch
+    python -m course update --from FOLDER    from a newer copy, such as an unpacked download
+    python -m course update --dry-run        say what would happen; changes nothing
+
+Three states of every file are compared: as the course shipped it (base; not known without git), as
+it is in this copy (mine), and as the newer version has it (new). From them all finished files are
+made aside, with a backup and a report (`_plan`, `_lesson`). Only then are they put in place
+(`_finish`), in steps that can be done again after an interruption.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import runpy
+import shutil
+import sys
+import tempfile
+from datetime import datetime
+from pathlib import Path
+
+from course import build
+from course.exercises import _store
+
+from . import _finish
+from ._finish import UpdateError, git
+from ._plan import Plan
+from ._versions import from_folder, from_git
+
+
+def prepare(plan: Plan, home: Path) -> Path:
+    """Write the backup, the report, the finished files and the steps; changes nothing of the copy.
+
+    It appears in the backups under its name in one step, once all of it is there.
+    """
+    backups = home / "backups"
+    backups.mkdir(parents=True, exist_ok=True)
+    for left in backups.glob(".preparing-*"):  # by a run that did not get far
+        shutil.rmtree(left, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=".preparing-", dir=backups))
+    keep = _finish.copy_in_one_step
+    for path in sorted(plan.backup):
+        keep(plan.root / path, folder / "files" / path)
+    for path in sorted(home.rglob("*")):
+        if path.is_file() and backups not in path.parents and path.name != ".lock":
+            keep(path, folder / "learner" / path.relative_to(home))
+    puts = []
+    for path, content in plan.put.items():
+        target = folder / "update" / "new" / path
+        if isinstance(content, Path):
+            keep(content, target)
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+        puts.append([path, _finish.digest(plan.root / path), _finish.digest(target)])
+    # The package last: until then the old one is whole, and can start again.
+    puts.sort(key=lambda one: (one[0].startswith("notebooks/course/"), one[0]))
+    removes = [[path, _finish.digest(plan.root / path)] for path in plan.remove]
+    keep(Path(_finish.__file__), folder / "update" / "finish.py")
+    steps = {"root": str(plan.root.resolve()), "put": puts, "remove": removes,
+             "git": plan.versions.git}  # fmt: skip
+    (folder / "update" / "plan.json").write_text(json.dumps(steps, indent=1), encoding="utf-8")
+    now = datetime.now()
+    name = now.strftime("%Y-%m-%d-%H%M%S")
+    final = next(
+        path
+        for path in (backups / f"{name}{more}" for more in ("", *(f"-{i}" for i in range(2, 999))))
+        if not path.exists()
+    )
+    (folder / "report.md").write_text(
+        plan.text(f"Update of {now:%Y-%m-%d, %H:%M}", final), encoding="utf-8", newline="\n"
+    )
+    return folder.rename(final)
+
+
+def keep_staged(root: Path, name: str) -> None:
+    """The move of the branch unstages what is staged in git: keep a commit of it under a ref."""
+    if git(root, "diff", "--cached", "--name-only"):
+        commit = git(root, "stash", "create")
+        if commit:
+            git(root, "update-ref", f"refs/course-update/{name}", commit)
+
+
+def finish(backup: Path, root: Path) -> None:
+    """Do the steps of a prepared update, by the code that prepared them, and print the report."""
+    runpy.run_path(str(backup / "update" / "finish.py"))["finish"](backup, root)
+    print((backup / "report.md").read_text(encoding="utf-8"), end="")
+
+
+def run(root: Path, source: str | None, dry_run: bool) -> None:
+    """The command; UpdateError says why nothing, or not all, was done."""
+    home = _store.home()
+    begun = sorted((home / "backups").glob("[!.]*/update/plan.json"))
+    for steps in begun:
+        print(f"The update of {steps.parents[1].name} was interrupted.")
+        if not dry_run:
+            finish(steps.parents[1], root)
+    if begun:
+        again = "It would be finished first." if dry_run else "It is finished now."
+        print(f"\n{again} Run the command again to look for a still newer version.")
+        return
+    with tempfile.TemporaryDirectory(prefix="encoder-course-update-") as folder:
+        if source is None:
+            versions = from_git(root, Path(folder))
+        else:
+            versions = from_folder(root, Path(source), Path(folder))
+        if versions is None:
+            return
+        plan = Plan(root, versions)
+        if not plan.put and not plan.remove and not versions.git:
+            print(f"Nothing to do: this copy has all that {versions.title} has.")
+            return
+        if dry_run:
+            print(plan.text("Dry run: nothing was changed. An update would do this:", None), end="")
+            return
+        backup = prepare(plan, home)
+    if versions.git:
+        keep_staged(root, backup.name)
+    print(
+        "Putting the newer version in place. Should this be interrupted, run the same command "
+        f"again; if it does not start, python {backup / 'update' / 'finish.py'}\n",
+        flush=True,
+    )
+    finish(backup, root)
+
+
+def main(arguments=None, root: Path = build.ROOT) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m course update", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--from", dest="source", metavar="FOLDER", help="a newer copy, unpacked")
+    parser.add_argument("--dry-run", action="store_true", help="change nothing, say what would be")
+    given = parser.parse_args(arguments)
+    try:
+        run(root, given.source, given.dry_run)
+    except Exception as error:
+        # Code that prepared an interrupted update has an UpdateError of its own.
+        if type(error).__name__ != UpdateError.__name__:
+            raise
+        print(f"python -m course update: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
