@@ -428,8 +428,9 @@ def borrows(node: ast.stmt, reference, scope: dict, own: str) -> bool:
         return True
     names = {own, reference.__name__}
     for one in ast.walk(node):
-        if isinstance(one, ast.ImportFrom) and names & {alias.name for alias in one.names}:
-            if _of_course(one.module):
+        if isinstance(one, ast.ImportFrom) and _of_course(one.module):
+            borrowed = names & {alias.name for alias in one.names}
+            if borrowed:
                 return True
         if isinstance(one, ast.Attribute) and one.attr in names:
             root = one.value
