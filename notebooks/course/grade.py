@@ -271,7 +271,7 @@ def uses(statement: ast.stmt) -> set[str]:
 
     def visit(table, top):
         for one in table.get_symbols():
-            if one.is_global() or (top and one.is_referenced()):
+            if one.is_referenced() and (top or one.is_global()):
                 found.add(one.get_name())
         for child in table.get_children():
             visit(child, False)
