@@ -114,6 +114,25 @@ def test_normal_form_has_stable_ids_and_no_outputs():
     assert build.dumps(build.normal(made)) == build.dumps(made)
 
 
+def test_definitions_of_terms_change_no_id_no_limit_and_no_second_build():
+    text = "word " * 118 + "loss gradient"
+    plain = nbformat.v4.new_notebook(cells=[MARKDOWN("# A"), MARKDOWN(text), CODE("loss = 1")])
+    marked = build.normal(plain, "05")
+    assert marked.cells[1].source.count("<abbr title=") == 2
+    assert marked.cells[2].source == "loss = 1"
+    bare = build.normal(plain)
+    assert [cell.id for cell in marked.cells] == [cell.id for cell in bare.cells]
+    assert build.without_abbreviations(marked.cells[1].source) == bare.cells[1].source
+    assert build.dumps(build.normal(marked, "05")) == build.dumps(marked)
+    # Without a number, as where only the form is looked at, what is there stays.
+    assert build.dumps(build.normal(marked)) == build.dumps(marked)
+    assert build.count_words(marked.cells[1].source) == 120
+    assert build.text_problems(marked, build.ROOT / "notebooks" / "01_toy.ipynb") == []
+    assert build.form_problems(marked, "05") == []
+    (found,) = build.form_problems(bare, "05")
+    assert "terms" in found
+
+
 @pytest.mark.parametrize(
     "decorator", ["@exercise", "@exercise()", "@course.exercise", "@exercise\n@other"]
 )
