@@ -47,6 +47,13 @@ def test_said_twice_the_second_google_hears_california():
     assert (gap[:, 4] == 0).all() and gap[-1, 10].max() > 0.01
 
 
+def test_vectors_that_have_nothing_to_do_with_each_other_are_root_two_apart():
+    some = layer_norm(np.random.default_rng(0).normal(size=(400, 32)), np.ones(32), np.zeros(32))
+    apart = [layer_order.root_mean_square(a - b) for a, b in zip(some[::2], some[1::2],
+                                                                 strict=True)]
+    assert np.mean(apart) == pytest.approx(2**0.5, abs=0.02)
+
+
 def test_pictures_say_zero_only_where_it_is_zero():
     shown = play.who_notices(5, 6)
     assert "causal: [CLS] 0, John 0, works 0, at 0, Google 0, in 0," in shown.alt
