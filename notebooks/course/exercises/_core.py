@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ._compare import Comparison, Difference, a, as_code, brief, compare, small_first
-from ._registry import Exercise, get, has_placeholder, is_blank
+from ._registry import Exercise, find, get, has_placeholder, is_blank
 from ._report import Report
 from ._run import MEMORY, Outcome, TooMuchMemory, run
 
@@ -402,7 +402,7 @@ def _advice(error: BaseException, text: str) -> str:
     if isinstance(error, NameError) and "'np'" in text:
         return " Run the lesson's first cell, which imports NumPy as `np`."
     if isinstance(error, NameError):
-        return " Is the name spelled as in the line that defines it, and was that cell run?"
+        return _missing(getattr(error, "name", None))
     if isinstance(error, ValueError) and "broadcast" in text:
         return " Two shapes do not fit together; `keepdims=True` or `[:, None]` often mends it."
     if isinstance(error, ValueError) and "matmul" in text:
@@ -410,6 +410,17 @@ def _advice(error: BaseException, text: str) -> str:
     if isinstance(error, TypeError) and "subscriptable" in text and "ellipsis" in text.lower():
         return " A `...` still stands in the body."
     return ""
+
+
+def _missing(name: str | None) -> str:
+    """What to do about a name that is not there: often its cell was not run since a restart."""
+    menu = "Run > Run All Above Selected Cell"
+    if name and find(name):
+        return f" `{name}` comes from a cell above that has not run in this kernel: {menu}."
+    return (
+        " Is the name spelled as in the line that defines it? After a restart of the kernel, "
+        f"{menu} brings back what the cells above define."
+    )
 
 
 def _text_of(error: BaseException) -> str:
