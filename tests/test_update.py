@@ -308,7 +308,7 @@ def test_a_removed_exercise(world):
     *_, heading, kept = world.sources()
     assert heading == _lesson.HEADING.source
     assert "#     return x / 2" in kept.splitlines() and "# print(half(4))" in kept.splitlines()
-    assert all(line.startswith("#") for line in kept.splitlines())  # nothing of it runs
+    assert all(line[:1] in ("#", "") for line in kept.splitlines())  # nothing of it runs
     assert answered(DOUBLE, "    return x + x") in world.sources()
 
 
@@ -351,7 +351,7 @@ def test_an_exercise_that_changed(world, new, why):
     at = sources.index(new)  # blank: nothing was put into it silently
     kept = sources[at + 1].splitlines()
     assert why in kept[1]
-    assert "\n".join(line.removeprefix("#").removeprefix(" ") for line in kept[3:]) == mine
+    assert "\n".join(line.removeprefix("#").removeprefix(" ") for line in kept[4:]) == mine
     assert sources[at + 2] == TEXT
 
 
@@ -442,7 +442,7 @@ def test_cells_of_the_course_that_the_learner_changed_or_deleted(world):
         *new[:5], "*Your version of the text above:*\n\n" + TEXT + " I do not believe it.",
         PLAY, "%%time\nprint(1)", *new[6:],
     ]  # fmt: skip
-    assert f"you had changed the cell that begins “{TEXT[:50]}" in said
+    assert f"you had changed the cell that begins “{TEXT[:49]} …”" in said
 
 
 def test_an_answer_copied_into_another_lesson_is_a_cell_of_its_own(world):
@@ -458,6 +458,16 @@ def test_an_answer_copied_into_another_lesson_is_a_cell_of_its_own(world):
     sources = world.sources("notebooks/02_more.ipynb")
     assert sources[sources.index(IMPORTS) + 1] == mine
     assert "two notebooks" not in said
+
+
+def test_the_kernel_that_the_learner_chose(world):
+    path = world.root / "notebooks/01_add.ipynb"
+    notebook = world.read("notebooks/01_add.ipynb")
+    notebook.metadata.kernelspec = {"display_name": "Mine", "language": "python", "name": "mine"}
+    nbformat.write(notebook, path)
+    world.publish({"notebooks/01_add.ipynb": lesson(reworded(add()))})
+    world.update()
+    assert world.read("notebooks/01_add.ipynb").metadata.kernelspec["name"] == "mine"
 
 
 def test_ids_that_an_editor_took_away_or_made_anew(world):
@@ -587,8 +597,9 @@ def test_what_was_staged_is_kept(world):
     git(world.root, "add", "README.md")
     write(world.root, {"README.md": "on disk\n"})
     world.publish({"README.md": "newer\n"})
-    world.update()
+    said = world.update()
     kept = git(world.root, "for-each-ref", "--format=%(refname)", "refs/course-update")
+    assert f"`{kept}^2`" in said
     assert git(world.root, "show", f"{kept}^2:README.md") == "staged"
     assert (world.backup() / "files/README.md").read_text() == "on disk\n"
 
@@ -622,6 +633,25 @@ def test_answers_that_were_committed(world):
     world.update()
     assert git(world.root, "status", "--porcelain") == ""
     assert answered(THIRD, "    return x / 3") in world.sources("notebooks/02_more.ipynb")
+
+
+def test_a_renamed_lesson_that_was_committed(world):
+    world.work(answers=[("double", "    return x + x")])
+    world.commit()
+    world.publish(
+        {"notebooks/02_add.ipynb": lesson(reworded(add()))}, remove=["notebooks/01_add.ipynb"]
+    )
+    world.update()
+    assert git(world.root, "status", "--porcelain") == ""
+    assert answered(DOUBLE, "    return x + x") in world.sources("notebooks/02_add.ipynb")
+
+
+def test_a_password_in_the_address_is_not_shown(world):
+    git(world.root, "config", "remote.origin.url", f"file://me:secret@{world.remote}")
+    git(world.root, "config", f"url.file://{world.remote}.insteadOf",
+        f"file://me:secret@{world.remote}")  # fmt: skip
+    world.publish({"README.md": "newer\n"})
+    assert "secret" not in world.update() and world.at_upstream()
 
 
 def test_commits_without_a_name_set_take_the_last_ones(world, monkeypatch):
@@ -898,25 +928,25 @@ def test_interrupted_at_every_step(world, monkeypatch, committed):
     assert step > 20
 
 
-def interrupt(world, monkeypatch, at):
-    """Kill an update when it replaces the file `at` of the clone."""
+def interrupt(world, monkeypatch, at, kind=Killed):
+    """End an update when it replaces the file `at` of the clone."""
     real = os.replace
 
     def replace(source, target):
         if Path(target) == world.root / at:
-            raise Killed
+            raise kind
         return real(source, target)
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", replace)
-        with pytest.raises(Killed):
-            update.main([], root=world.root)
+        return update.main([], root=world.root)
 
 
 def test_work_done_after_an_interruption_is_kept(world, monkeypatch):
     world.work(answers=[("double", "    return x + x")])
     world.publish({"notebooks/01_add.ipynb": lesson(reworded(add()))})
-    interrupt(world, monkeypatch, "notebooks/01_add.ipynb")
+    with pytest.raises(Killed):
+        interrupt(world, monkeypatch, "notebooks/01_add.ipynb")
     later = world.work(answers=[("half", "    return x / 2")])
     said = world.update()
     assert "interrupted" in said and "was changed after the update was interrupted" in said
@@ -927,7 +957,8 @@ def test_work_done_after_an_interruption_is_kept(world, monkeypatch):
 
 def test_a_branch_moved_after_an_interruption_is_left_there(world, monkeypatch):
     world.publish({"README.md": "newer\n"})
-    interrupt(world, monkeypatch, "README.md")
+    assert interrupt(world, monkeypatch, "README.md", KeyboardInterrupt) == 130
+    assert "Run the same command again" in world.capsys.readouterr().err
     git(world.root, "commit", "--quiet", "--allow-empty", "-m", "mine")
     head = git(world.root, "rev-parse", "HEAD")
     assert "The branch was moved by something else" in world.update()
@@ -941,7 +972,8 @@ def test_finished_without_the_package(world, monkeypatch):
         "notebooks/01_add.ipynb": lesson(reworded(add())),
         "notebooks/course/__init__.py": "# newer\n",
     })  # fmt: skip
-    interrupt(world, monkeypatch, "notebooks/course/__init__.py")
+    with pytest.raises(Killed):
+        interrupt(world, monkeypatch, "notebooks/course/__init__.py")
     script = world.backup() / "update" / "finish.py"
     assert str(script) in world.capsys.readouterr().out
     done = subprocess.run(

@@ -26,7 +26,7 @@ from course.exercises import _store
 
 from . import _finish
 from ._finish import UpdateError, git
-from ._plan import Plan
+from ._plan import FILES, Plan
 from ._versions import from_folder, from_git
 
 
@@ -75,12 +75,13 @@ def prepare(plan: Plan, home: Path) -> Path:
     return folder.rename(final)
 
 
-def keep_staged(root: Path, name: str) -> None:
+def keep_staged(plan: Plan) -> None:
     """The move of the branch unstages what is staged in git: keep a commit of it under a ref."""
-    if git(root, "diff", "--cached", "--name-only"):
-        commit = git(root, "stash", "create")
-        if commit:
-            git(root, "update-ref", f"refs/course-update/{name}", commit)
+    if git(plan.root, "diff", "--cached", "--name-only"):
+        commit = git(plan.root, "stash", "create")
+        name = f"refs/course-update/{commit[:9]}"
+        git(plan.root, "update-ref", name, commit)
+        plan.say(FILES, f"What you had staged in git is kept as `{name}^2`, and is not staged now.")
 
 
 def finish(backup: Path, root: Path) -> None:
@@ -115,9 +116,9 @@ def run(root: Path, source: str | None, dry_run: bool) -> None:
         if dry_run:
             print(plan.text("Dry run: nothing was changed. An update would do this:", None), end="")
             return
+        if versions.git:
+            keep_staged(plan)
         backup = prepare(plan, home)
-    if versions.git:
-        keep_staged(root, backup.name)
     print(
         "Putting the newer version in place. Should this be interrupted, run the same command "
         f"again; if it does not start, python {backup / 'update' / 'finish.py'}\n",
@@ -135,6 +136,9 @@ def main(arguments=None, root: Path = build.ROOT) -> int:
     given = parser.parse_args(arguments)
     try:
         run(root, given.source, given.dry_run)
+    except KeyboardInterrupt:
+        print("Interrupted; nothing is lost. Run the same command again.", file=sys.stderr)
+        return 130
     except Exception as error:
         # Code that prepared an interrupted update has an UpdateError of its own.
         if type(error).__name__ != UpdateError.__name__:

@@ -19,6 +19,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 
@@ -161,5 +162,8 @@ def _add_to_report(backup: Path, line: str) -> None:
 if __name__ == "__main__":
     _backup = Path(__file__).resolve().parents[1]
     _plan = json.loads((_backup / "update" / "plan.json").read_text(encoding="utf-8"))
-    finish(_backup, Path(_plan["root"]))
+    try:
+        finish(_backup, Path(_plan["root"]))
+    except UpdateError as _error:
+        sys.exit(str(_error))
     print(f"The update is finished. What it did: {_backup / 'report.md'}")

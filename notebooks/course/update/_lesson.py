@@ -126,12 +126,14 @@ def _split(source: str, node: ast.FunctionDef) -> tuple[list[str], tuple[list[st
 def set_aside(name: str, source: str, why: str) -> NotebookNode:
     """A cell that keeps an answer as comments, so that nothing runs by surprise."""
     head = [
-        f"# Your cell `{name}` from before the update:",
+        f"# Your cell `{name}` from before the update is kept here:",
         f"# {why}.",
-        "# Take from it what still holds: select the lines below this one and press Ctrl+/.",
+        "# To use lines of it, select them and press Ctrl+/ (Command+/ on a Mac).",
+        "",
     ]
     lines = [f"# {line}".rstrip() for line in source.splitlines()]
-    return nbformat.v4.new_code_cell("\n".join([*head, *lines]), id=f"kept-{name}"[:60])
+    made = exercise_id(name).replace("exercise", "kept", 1)
+    return nbformat.v4.new_code_cell("\n".join([*head, *lines]), id=made)
 
 
 def own_version(cell: NotebookNode) -> NotebookNode:
@@ -281,7 +283,8 @@ def combine(new: NotebookNode, lessons: list[Lesson], answers: dict, gone, note)
                     note("gone", name)
                 elif lesson.shipped.get(index):
                     after[anchor].append(own_version(cell))
-                    note("edited", bare(cell).splitlines()[0][:50])
+                    line = bare(cell).splitlines()[0]
+                    note("edited", line if len(line) <= 50 else f"{line[:49].rstrip()} …")
             elif cell.source.strip():
                 after[anchor].append(clean(cell))
                 note("own")
@@ -302,6 +305,10 @@ def combine(new: NotebookNode, lessons: list[Lesson], answers: dict, gone, note)
                 made.cells.append(set_aside(name, mine, why))
             note("beside" if why else "answer", name, why)
         made.cells += after[index]
+    for lesson in lessons:
+        kernel = lesson.notebook.metadata.get("kernelspec", {})
+        if kernel.get("name", "python3") != "python3":  # the learner chose another environment
+            made.metadata["kernelspec"] = copy.deepcopy(kernel)
     if after[END]:
         made.cells += [copy.deepcopy(HEADING), *after[END]]
     taken = {}

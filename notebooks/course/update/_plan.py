@@ -152,10 +152,6 @@ class Plan:
                     self.say(LESSONS, f"The exercise `{name}` moved to `{places[name]}`, and your "
                              "answer with it.")
         gone = set(answers) - set(asked)
-        for path, notebook in self.new_lessons.items():
-            self._plan_lesson(
-                path, notebook, [one for one in lessons if one.target == path], answers, gone
-            )
         for lesson in lessons:
             if lesson.target == lesson.path:
                 continue
@@ -164,11 +160,18 @@ class Plan:
                 self.backup.add(lesson.path)
             if lesson.target:
                 self.say(LESSONS, f"`{lesson.path}` is now `{lesson.target}`.")
+                committed = self.versions.git["paths"] if self.versions.git else []
+                if lesson.path in committed:
+                    committed.append(lesson.target)
                 continue
             lost = [name for name in gone if answers[name] is lesson]
             yours = f"Yours, with answers to {_listed(lost)}," if lost else "Yours"
             self.say(LESSONS, f"`{lesson.path}` is no longer a part of the course."
                      + (f" {yours} is in the backup." if lesson.path in self.backup else ""))
+        for path, notebook in self.new_lessons.items():
+            self._plan_lesson(
+                path, notebook, [one for one in lessons if one.target == path], answers, gone
+            )
         waiting = sorted(
             name for name in set(asked) - set(answers) if (_store.answer(name) or "").strip()
         )
@@ -194,7 +197,7 @@ class Plan:
         )
         if there and len(mine) == 1 and not damaged and _cells(made) == _cells(there[0].notebook):
             return
-        untouched = _cells(made) == _cells(new)
+        untouched = _cells(made) == _cells(new) and made.metadata == new.metadata
         self.put[path] = self.versions.new / path if untouched else build.dumps(made).encode()
         self.backup |= {one.path for one in mine if not self.is_as_shipped(one.path)}
         for lesson in mine:
@@ -280,12 +283,13 @@ class Plan:
                      "on top; it holds the files that you had committed, as they are now.")
         if "requirements.txt" in self.put:
             self.say(NEXT, "The requirements changed: run `pip install -r requirements.txt`.")
-        self.say(NEXT, "Close the notebooks that are open in JupyterLab, restart their kernels and "
-                 "open them again. Outputs come back when you run the cells.")
+        self.say(NEXT, "Close the notebooks that are open in JupyterLab and open them again (where "
+                 "it asks, choose Revert, not Overwrite), with their kernels restarted. Outputs "
+                 "come back when you run the cells.")
 
     def text(self, title: str, backup: Path | None) -> str:
         """The report, in Markdown."""
-        lines = [f"# {title}", "", self.versions.title]
+        lines = [f"# {title}", "", f"`{self.root}`, from {self.versions.title}"]
         for section, said in self.report.items():
             if said:
                 lines += ["", f"## {section}", "", *(f"- {line}" for line in said)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,7 +52,7 @@ def from_git(root: Path, folder: Path) -> Versions | None:
             "another folder, and name that folder with --from."
         ) from None
     address = git(root, "config", f"remote.{remote}.url") if remote != "." else "this clone"
-    where = f"{upstream} of {address}"
+    where = f"{upstream} of {re.sub('//[^/@]*@', '//', address)}"  # a password is not for reports
     if base == new:
         print(f"There is nothing newer: this copy has all of {where}.")
         return None
