@@ -145,6 +145,13 @@ register(
         Mistake("no_exp", lambda scores, axis=-1: scores / scores.sum(axis=axis, keepdims=True),
                 "You divided the scores by their sum. Scores may be negative, and then so are your "
                 "weights: take exp of the scores first."),
+        Mistake("not_divided",
+                lambda scores, axis=-1: np.exp(scores - scores.max(axis=axis, keepdims=True)),
+                "These are the powers, and the largest of each row is 1. Weights have to sum to 1: "
+                "divide each row by its own sum."),
+        Mistake("not_divided_not_shifted", lambda scores, axis=-1: np.exp(scores),
+                "These are the powers. Divide each row by its own sum; and shift the scores first, "
+                "or exp(1000) will be inf."),
         Mistake("other_axis", lambda scores, axis=-1: _softmax_shifted(scores, axis, over="other"),
                 "Your weights sum to 1 along the wrong axis. Both the maximum and the sum go along "
                 "`axis`."),
