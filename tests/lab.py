@@ -411,13 +411,21 @@ class Notebook:
             script = resources.files("axe_playwright_python") / "axe.min.js"
             self.page.evaluate(script.read_text(encoding="utf-8"))
         self.unfold()
+        # JupyterLab's body is 0 pixels high, its shell as high as the window, and both cut off what
+        # overflows: axe takes all that is scrolled away for hidden, and looks at no contrast there.
+        # So let them overflow meanwhile.
         found = self.page.evaluate(
-            """parts => axe.run(
-                {include: parts.map(
-                    part => ['.jp-NotebookPanel:not(.lm-mod-hidden) ' + part])
-                    .filter(([part]) => document.querySelector(part))},
-                {resultTypes: ['violations']}
-            ).then(results => results.violations)""",
+            """parts => {
+                const frames = [document.body, document.querySelector('.jp-LabShell')];
+                frames.forEach(frame => { frame.style.overflow = 'visible'; });
+                return axe.run(
+                    {include: parts.map(
+                        part => ['.jp-NotebookPanel:not(.lm-mod-hidden) ' + part])
+                        .filter(([part]) => document.querySelector(part))},
+                    {resultTypes: ['violations']}
+                ).then(results => results.violations)
+                .finally(() => frames.forEach(frame => { frame.style.overflow = ''; }));
+            }""",
             parts or (".jp-OutputArea-output", ".jp-MarkdownOutput"),
         )
         return [
@@ -432,14 +440,15 @@ class Notebook:
         ]
 
     def press(self, explorer, key):
-        """Press a key in a picture's controls: milliseconds to the new picture, None if it stays.
+        """Press a key in a picture's controls, and wait for the kernel's answer.
 
-        `explorer` is the locator of one `explore`; the control that has the focus gets the key.
+        `explorer` is the handle of one `explore`; the control that has the focus gets the key.
+        Returns what looks.js calls `after`: "milliseconds" to the new picture, None if it stays
+        the same, and what is shown then.
         """
-        self.looks("answered")
-        explorer.evaluate("element => looks.expect(element)")
+        self.looks("before", explorer)
         self.page.keyboard.press(key)
-        return self.looks("changed")
+        return self.looks("after")
 
     def errors(self):
         """The tracebacks that the notebook shows."""
@@ -601,7 +610,7 @@ def readme(path=REPOSITORY / "figures" / "screenshot.png"):
         bar = notebook.sliders(picture).first
         bar.focus()
         for _ in range(3):
-            notebook.press(picture.locator(".course-explore"), "ArrowLeft")
+            notebook.press(picture.locator(".course-explore").element_handle(), "ArrowLeft")
         bar.evaluate("bar => bar.blur()")
         cells = notebook.panel.locator(".jp-Cell")
         first = cells.filter(has_text="Exercise: softmax").first

@@ -97,8 +97,9 @@ window.looks = (() => {
   }
 
   // What is wrong with the texts of an SVG picture: a list of sentences.
-  // least: the contrast that is asked; ground: the page's color under the picture.
-  async function svg(source, { ground = "#ffffff", least = 4.5 } = {}) {
+  // least: the contrast that is asked; grounds: the page's colors, in its themes, on which the
+  // picture lies; the worst counts.
+  async function svg(source, { grounds = ["#ffffff", "#111111"], least = 4.5 } = {}) {
     const host = document.createElement("div");
     host.style.cssText = "position:fixed;left:0;top:0;visibility:hidden;pointer-events:none";
     const inside = host.attachShadow({ mode: "open" }); // an <img> knows nothing of the page's CSS
@@ -143,7 +144,8 @@ window.looks = (() => {
         if (getComputedStyle(text).paintOrder.startsWith("stroke")) text.style.fill = "none";
         else text.style.display = "none";
       }
-      const bare = await painted(drawing, width, height, ground);
+      const bare = [];
+      for (const ground of grounds) bare.push(await painted(drawing, width, height, ground));
       for (const text of seen) {
         let [good, all, worst] = [0, 0, 21];
         for (let across = 0.04; across < 1; across += 0.08) {
@@ -152,10 +154,12 @@ window.looks = (() => {
             const [column, row] = [Math.floor(x), Math.floor(y)];
             if (column < 0 || row < 0 || column >= width || row >= height) continue;
             const place = 4 * (row * width + column);
-            const under = [bare[place], bare[place + 1], bare[place + 2]];
             const share = text.ink[3] * text.opacity;
-            const ink = under.map((level, k) => share * text.ink[k] + (1 - share) * level);
-            const now = contrast(ink, under);
+            const now = Math.min(...bare.map((pixels) => {
+              const under = pixels.subarray(place, place + 3);
+              const ink = [0, 1, 2].map((k) => share * text.ink[k] + (1 - share) * under[k]);
+              return contrast(ink, under);
+            }));
             all += 1;
             if (now >= least) good += 1;
             worst = Math.min(worst, now);
@@ -172,21 +176,6 @@ window.looks = (() => {
       host.remove();
     }
     return found;
-  }
-
-  // Whether an SVG picture paints all of its ground itself, rounded corners excepted, and asks
-  // nothing of the theme.
-  async function covered(source) {
-    if (source.includes("prefers-color-scheme")) return false;
-    const drawing = new DOMParser().parseFromString(source, "image/svg+xml").documentElement;
-    const [width, height] = ["width", "height"].map((side) => parseFloat(
-      drawing.getAttribute(side) || drawing.getAttribute("viewBox").split(/[ ,]+/)[
-        side === "width" ? 2 : 3]));
-    const one = await painted(drawing, Math.ceil(width), Math.ceil(height), "#ffffff");
-    const two = await painted(drawing, Math.ceil(width), Math.ceil(height), "#000000");
-    let open = 0;
-    for (let i = 0; i < one.length; i += 4) open += Math.abs(one[i] - two[i]) > 8 ? 1 : 0;
-    return open < 400; // four corners and the half pixel at an edge that is not whole
   }
 
   // The source of an <img> with an SVG, or null.
@@ -288,5 +277,28 @@ window.looks = (() => {
     }
   }
 
-  return { svg, covered, source, cut, expect, changed, answered, contrast };
+  // One key in two calls: `before(explorer)`, the key, and `after()`, which also tells what is
+  // shown now.
+  async function before(explorer) {
+    await answered();
+    expect(explorer);
+  }
+
+  async function after() {
+    const milliseconds = await changed();
+    return { milliseconds, ...(await shown(expected.stage)) };
+  }
+
+  // What stands in a picture's place: how many things, a message in its stead, its images.
+  async function shown(stage) {
+    const images = [...stage.querySelectorAll("img")];
+    return {
+      things: stage.children.length,
+      message: stage.innerText.includes("could not be drawn") ? stage.innerText : "",
+      alts: images.map((image) => image.alt),
+      sources: await Promise.all(images.map(source)),
+    };
+  }
+
+  return { before, after, shown, svg, source, cut, expect, changed, answered, contrast };
 })();

@@ -31,6 +31,8 @@ for name in course.exercises():
 RANGE_KEYS = ("ArrowRight", "ArrowRight", "End", "ArrowLeft", "Home", "PageUp")
 CHOICE_KEYS = ("End", "ArrowUp", "Home", "ArrowDown")
 TYPED = (("ControlOrMeta+a", "Delete", *"Ana"), ("End", *" met Zo", "Space", *"in"))
+OVERLOADED = "[anywidget] Failed to initialize model."
+PAGES = ["#ffffff", "#111111"]  # JupyterLab's ground, light and dark
 ANY_PICTURE = ".jp-OutputArea img, .jp-MarkdownOutput img"
 # The budget of 100 ms is for a machine that does nothing else. Beside other tests a run takes
 # longer, so what fails here is only what no load explains.
@@ -71,9 +73,10 @@ class Player:
         name = called.replace(",", ")").partition(")")[0] or source[:30]
         name = name if name not in self.latencies else f"{name} ({len(self.latencies) + 1})"
         self.times = self.latencies[name] = []
-        self.name, self.explorer = name, explorer
+        self.name, self.stage = name, explorer.element_handle()
         explorer.scroll_into_view_if_needed()
-        self.keep()
+        picture = explorer.locator(".course-picture").element_handle()
+        self.keep(self.notebook.looks("shown", picture))
         rows = [self.row(one) for one in explorer.locator(".course-row").all()]
         for kind, row, label in rows:
             before = len(self.times)
@@ -113,24 +116,20 @@ class Player:
 
     def press(self, key):
         """Press a key in the control that has the focus; whether the picture changed."""
-        milliseconds = self.notebook.press(self.explorer, key)
-        if milliseconds is not None:
-            self.times.append(milliseconds)
-            self.keep()
-        return milliseconds is not None
+        after = self.notebook.press(self.stage, key)
+        if after["milliseconds"] is not None:
+            self.times.append(after["milliseconds"])
+            self.keep(after)
+        return after["milliseconds"] is not None
 
-    def keep(self):
-        if self.explorer.locator(".course-picture > *").count() == 0:
-            self.faults.append(f"{self.name}: no picture")
-        stage = self.explorer.locator(".course-picture")
-        if "could not be drawn" in stage.inner_text():
-            self.faults.append(f"{self.name}: {stage.inner_text()[:200]}")
-        for image in stage.locator("img").element_handles():
-            if not (image.get_attribute("alt") or "").strip():
-                self.faults.append(f"{self.name}: a picture without alt text")
-            source = self.notebook.looks("source", image)
-            if source:
-                self.pictures[source] = self.name
+    def keep(self, shown):
+        """Note what is wrong with the picture that is shown, and its source."""
+        if shown["message"] or not shown["things"]:
+            self.faults.append(f"{self.name}: no picture: {shown['message'][:300]}")
+        if not all(alt.strip() for alt in shown["alts"]):
+            self.faults.append(f"{self.name}: a picture without alt text")
+        for source in filter(None, shown["sources"]):
+            self.pictures.setdefault(source, self.name)
 
     def range(self, row, what):
         bar, box = row.locator("input[type=range]"), row.locator("input[type=number]")
@@ -204,13 +203,27 @@ def server(tmp_path_factory):
         yield running
 
 
-@pytest.fixture(scope="class")
-def lesson(request, server):
-    """The lesson of the test's class, open and run from top to bottom."""
+@pytest.fixture(scope="module")
+def browser():
+    """One browser for all lessons of a worker: what it has read of JupyterLab, it keeps."""
     with lab.browser_page() as page:
-        notebook = lab.open_notebook(page, server, f"notebooks/{request.cls.name}")
-        notebook.run_all(600)
-        yield notebook
+        yield page.context
+
+
+@pytest.fixture(scope="class")
+def lesson(request, server, browser):
+    """The lesson of the test's class, open and run from top to bottom."""
+    page = browser.new_page()
+    notebook = lab.open_notebook(page, server, f"notebooks/{request.cls.name}")
+    notebook.run_all(600)
+    if OVERLOADED in notebook.problems:
+        # anywidget gives the page two seconds to start a widget, which a busy machine may not
+        # keep; a reader then runs the cell again
+        notebook.problems[:] = [one for one in notebook.problems if one != OVERLOADED]
+        for cell in notebook.code_cells.filter(has=page.locator(".course-explore")).all():
+            notebook.run_cell(cell)
+    yield notebook
+    page.close()
     server.stop_kernels()
 
 
@@ -258,6 +271,8 @@ class InJupyterLab:
     def test_a_key_is_answered_with_a_picture_at_once(self, played, measured):
         slow = []
         for name, times in played.latencies.items():
+            if not times:
+                continue  # a fault that the test above names
             median = statistics.median(times)
             measured(
                 f"{self.name[:2]} {name:<24} key to picture, median of {len(times):>2}: "
@@ -283,16 +298,12 @@ class InJupyterLab:
             pictures.setdefault(source, alt[:60])
         assert pictures
         faults = set()
-        for dark in (False, True):
-            lesson.theme(dark)
-            ground = lesson.page.evaluate("() => getComputedStyle(document.body).backgroundColor")
-            for source, name in pictures.items():
-                # a picture that brings its own ground is the same in both themes
-                if not dark or not lesson.looks("covered", source):
-                    faults |= {
-                        f"{name}: {fault}"
-                        for fault in lesson.looks("svg", source, {"ground": ground})
-                    }
+        for source, name in pictures.items():
+            assert "prefers-color-scheme" not in source  # one look at it would not be enough
+            faults |= {
+                f"{name}: {fault}"
+                for fault in lesson.looks("svg", source, {"grounds": PAGES})
+            }  # fmt: skip
         none(sorted(faults))
 
     def test_quizzes_answer_by_keyboard(self, lesson):
