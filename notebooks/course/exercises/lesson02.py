@@ -609,6 +609,11 @@ register(
                 "table."),
         Mistake("linear_weights", _cost(_p, _q, lambda n, d, h: h * n),
                 "Every query has a weight for every key: length times length for each head."),
+        Mistake("flops", _cost(lambda n, d, h: 8 * n * d * d, lambda n, d, h: 4 * n * n * d, _w),
+                "You count additions as well, as FLOPs do: twice as many. Here only "
+                "multiplications are counted."),
+        Mistake("bytes", _cost(_p, _q, lambda n, d, h: 4 * h * n * n),
+                "The weights are counted in bytes of float32. How many numbers are there?"),
         Mistake("floats", _cost(_p, lambda n, d, h: h * 2 * n * n * (d / h), _w),
                 "The numbers are right, but `/` makes floats of counts. The number of heads "
                 "cancels out of the pairs, so there is nothing to divide (or divide with `//`)."),
