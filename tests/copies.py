@@ -28,7 +28,7 @@ from pathlib import Path
 
 from course import build, check
 from course.exercises import get
-from course.grade import binds, uses
+from course.grade import uses
 
 ROOT = Path(__file__).resolve().parents[1]
 MARK = re.compile(r"^[○✗✓] (\w+): (not started|wrong|error|passed)")
@@ -49,17 +49,11 @@ class Expected:
 # ---------------------------------------------------------------- making copies
 
 
-def names_of(notebook):
-    """The names that a lesson's cells bring, its exercises among them."""
-    found = set(dir(builtins))
-    for cell in build.code_cells(notebook):
-        for node in ast.parse(cell.source).body:
-            if isinstance(node, (ast.Import, ast.ImportFrom)) or build.exercise_name(cell.source):
-                found |= binds(node)
-    return found
+# What a mistake's source may use: anything else may mean something else in the lesson.
+KNOWN = {*dir(builtins), "np"}
 
 
-def with_mistake(source, name, known):
+def with_mistake(source, name):
     """The cell with a named mistake in it, and what its notice has to say.
 
     The first one whose source fits into the cell, as a learner would have typed it; else the first
@@ -70,7 +64,7 @@ def with_mistake(source, name, known):
         try:
             _, node = build.reference_definition(mistake.function)
             closed = inspect.getclosurevars(inspect.unwrap(mistake.function)).nonlocals
-            fits = ast.dump(node.args) == ast.dump(cell.args) and uses(node) <= known
+            fits = ast.dump(node.args) == ast.dump(cell.args) and uses(node) <= KNOWN
             if fits and not closed:
                 return build.fill(source, mistake.function), expected_of(name, mistake)
         except build.BuildError:  # a lambda, a partial
@@ -97,7 +91,7 @@ def with_body(source, line):
 def filled_copy(lesson, turns):
     """A copy of a lesson whose exercises are answered in turn: "right", "open" or "wrong"."""
     made = copy.deepcopy(build.normal(build.read(lesson.blank)))
-    known, expected = names_of(made), {}
+    expected = {}
     for cell in build.code_cells(made):
         name = build.exercise_name(cell.source)
         if not name:
@@ -107,7 +101,7 @@ def filled_copy(lesson, turns):
             cell.source = build.fill(cell.source, get(name).reference)
             expected[name] = Expected("passed")
         elif turn == "wrong":
-            cell.source, expected[name] = with_mistake(cell.source, name, known)
+            cell.source, expected[name] = with_mistake(cell.source, name)
         else:
             expected[name] = Expected("not started")
     return made, expected
