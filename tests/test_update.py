@@ -338,6 +338,7 @@ def test_an_exercise_that_moved_to_another_lesson(world):
         (DOUBLE.replace("(x)", "(x, times=2)"), "parameters are now (x, times=2), and were (x)"),
         (DOUBLE.replace("Twice `x`.", "Thrice `x`."), "the exercise's description changed"),
     ],
+    ids=["parameters", "description"],
 )
 def test_an_exercise_that_changed(world, new, why):
     mine = answered(DOUBLE, "    y = x\n\n    return x + y")
@@ -485,7 +486,9 @@ def test_ids_that_an_editor_took_away_or_made_anew(world):
     assert world.sources() == [*new[:5], "my note", *new[5:]]
 
 
-@pytest.mark.parametrize("body", ["    return (x +", "    # thinking\n    ..."])
+@pytest.mark.parametrize(
+    "body", ["    return (x +", "    # thinking\n    ..."], ids=["unfinished", "thinking"]
+)
 def test_an_answer_that_is_not_finished(world, body):
     """Kept as it is where its exercise stays the same, else as comments."""
     world.work(answers=[("double", body)])
@@ -498,6 +501,21 @@ def test_an_answer_that_is_not_finished(world, body):
     world.update()
     at = world.sources().index(cells[2].source)
     assert f"# {body.splitlines()[0]}" in world.sources()[at + 1].splitlines()
+
+
+def test_cells_that_are_not_in_the_format(world):
+    """The texts of cells with an odd id or odd metadata are kept; JupyterLab opens the result."""
+    path = world.root / "notebooks/01_add.ipynb"
+    data = json.loads(path.read_text(encoding="utf-8"))
+    data["cells"][3:3] = [
+        {"cell_type": "markdown", "id": "a b/c", "metadata": {"tags": 3}, "source": "my note"},
+        {"cell_type": "code", "metadata": {}, "source": ["x =", " 1"], "outputs": [], "more": 1},
+    ]
+    path.write_text(json.dumps(data), encoding="utf-8")
+    world.publish({"notebooks/01_add.ipynb": lesson(reworded(add()))})
+    assert "2 cells of your own" in world.update()
+    assert world.sources()[4:6] == ["my note", "x = 1"]
+    nbformat.validate(world.read("notebooks/01_add.ipynb"))
 
 
 def test_a_damaged_notebook(world):
@@ -923,7 +941,7 @@ def test_interrupted_at_every_step(world, monkeypatch, committed):
         assert state() == wanted, step
         if step % 10 == 0:
             assert "nothing newer" in world.update(), step
-        world.backup()  # one only, and nothing half made beside it
+        assert not list(world.backup().glob("later-*")), step  # one backup, no file half written
         step += 1 if committed else 5  # what follows differs in the last steps only
     assert step > 20
 
@@ -1030,7 +1048,9 @@ ONE_LINE = '@exercise\ndef half(x): return x / 2'
         ("half = 3", HALF, HALF + " #", None, "not one finished function"),
         (MINE + "\n" + DOUBLE, HALF, HALF + " #", None, "not one finished function"),
         (ONE_LINE, HALF, HALF + " #", answered(HALF, "    return x / 2") + " #", "held more"),
+        ("@exercise\ndef half(x):\n    'Half of `x`.'", HALF, HALF + " #", None, "does not fit"),
     ],
+    ids=range(15),
 )  # fmt: skip
 def test_put_back(mine, base, new, made, why):
     source, said = _lesson.put_back(mine, base, new)

@@ -12,6 +12,7 @@ import copy
 import difflib
 import re
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import nbformat
@@ -145,16 +146,23 @@ def own_version(cell: NotebookNode) -> NotebookNode:
         mark = ""
     made = clean(cell)
     made.source = mark + cell.source
-    made.id = f"yours-{cell.get('id', '')}"[:60]
+    made.id = f"yours-{made.id}"[:60]
     return made
 
 
 def clean(cell: NotebookNode) -> NotebookNode:
     """A copy of a cell, without outputs: they come from the old version."""
     made = copy.deepcopy(cell)
+    if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", made.get("id", "")):
+        made.id = f"own-{min(made_ids(cell), default='cell')}"
     if made.cell_type == "code":
         made.outputs, made.execution_count = [], None
         made.metadata.pop("execution", None)
+    try:
+        nbformat.validate(made, ref=f"{made.cell_type}_cell", version=4, version_minor=5)
+    except nbformat.ValidationError:  # what an extension wrote: the text is what counts
+        plain = {"code": nbformat.v4.new_code_cell, "markdown": nbformat.v4.new_markdown_cell}
+        made = plain.get(made.cell_type, nbformat.v4.new_raw_cell)(made.source, id=made.id)
     return made
 
 
@@ -246,8 +254,10 @@ def counterparts(lesson: Lesson, new: NotebookNode) -> dict[int, int]:
             found[index] = known[0]
     for index in sorted(set(lesson.shipped) - set(found)):
         cell = lesson.notebook.cells[index]
-        first = max((found[i] + 1 for i in found if i < index), default=0)
-        stop = min((found[i] for i in found if i > index), default=len(new.cells))
+        before = max((i for i in found if i < index), default=None)
+        after = min((i for i in found if i > index), default=None)
+        first = 0 if before is None else found[before] + 1
+        stop = len(new.cells) if after is None else found[after]
         words = bare(cell).split()
         alike = [
             (difflib.SequenceMatcher(None, words, bare(new.cells[i]).split()).ratio(), -i)
@@ -259,7 +269,13 @@ def counterparts(lesson: Lesson, new: NotebookNode) -> dict[int, int]:
     return found
 
 
-def combine(new: NotebookNode, lessons: list[Lesson], answers: dict, gone, note) -> NotebookNode:
+def combine(
+    new: NotebookNode,
+    lessons: list[Lesson],
+    answers: dict[str, Lesson],
+    gone: set[str],
+    note: Callable,
+) -> NotebookNode:
     """The new lesson with the learner's answers and cells in it.
 
     lessons: what the learner has of this lesson, mostly one. answers: for an exercise's name, the
@@ -273,7 +289,7 @@ def combine(new: NotebookNode, lessons: list[Lesson], answers: dict, gone, note)
         anchor = START
         for index, cell in enumerate(lesson.notebook.cells):
             name = names.get(index)
-            if cell.get("id") == HEADING.id:
+            if HEADING.id == cell.get("id") or HEADING.source == cell.source:
                 anchor = END
             elif name is not None or index in lesson.shipped:
                 anchor = places.get(index, END)
@@ -313,5 +329,5 @@ def combine(new: NotebookNode, lessons: list[Lesson], answers: dict, gone, note)
         made.cells += [copy.deepcopy(HEADING), *after[END]]
     taken = {}
     for cell in made.cells:  # ids have to differ
-        cell.id = build._unused(cell.get("id") or f"own-{min(made_ids(cell), default='')}", taken)
+        cell.id = build._unused(cell.id, taken)
     return made
