@@ -1,6 +1,7 @@
 """Lesson 05's sliders."""
 
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -122,7 +123,7 @@ def walk(optimizer, rate, clip=False, warmup=0, steps=40):
 def _ground():
     """The surface as shaded cells, drawn once."""
     x, y = opinion_data()
-    cells, parts = 30, []
+    cells, shades, parts = 60, 12, []
     across, up = np.linspace(*WIDE, cells + 1), np.linspace(*HIGH, cells + 1)
     grid = np.stack(np.meshgrid((across[1:] + across[:-1]) / 2, (up[1:] + up[:-1]) / 2), axis=-1)
     score = grid @ x.T
@@ -130,10 +131,12 @@ def _ground():
     shade = np.log(loss - 0.60)
     shade = 1 - (shade - shade.min()) / (shade.max() - shade.min())
     step = SIDE / cells
-    for i in range(cells):
-        for j in range(cells):
-            fill = mix(PALETTE["weight"], 0.75 * round(float(shade[i, j]) * 12) / 12)
-            parts.append(rect(j * step, SIDE - (i + 1) * step, step + 0.4, step + 0.4, fill))
+    for i, row in enumerate(np.round(shade * shades).astype(int)):
+        edges = [0, *(np.flatnonzero(np.diff(row)) + 1), cells]  # neighbors of one shade: one cell
+        for left, right in pairwise(edges):
+            fill = mix(PALETTE["weight"], 0.75 * int(row[left]) / shades)
+            parts.append(rect(left * step, SIDE - (i + 1) * step, (right - left) * step + 0.4,
+                              step + 0.4, fill))
     return "".join(parts)
 
 
