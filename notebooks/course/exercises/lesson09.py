@@ -444,7 +444,7 @@ register(
                 "one length for each row: axis=1."),
         Mistake("distance", _distance,
                 "That is 1 minus the cosine, a distance: small for similar vectors. The "
-                "similarity itself is asked."),
+                "similarity itself is wanted."),
         Mistake("zero", _no_guard,
                 "Right, but a row of zeros gives 0 / 0. It has no direction: let it be 0 similar "
                 "to everything."),
@@ -726,7 +726,7 @@ register(
         Mistake("frozen_ones",
                 lambda names, first_layer: [
                     n for n in names if n not in solution.trained_names(names, first_layer)],
-                "Those are the frozen ones. Asked are the names that train: from first_layer up."),
+                "Those are the frozen ones. Return the names that train: from first_layer up."),
         Mistake("above",
                 lambda names, first_layer: solution.trained_names(names, first_layer + 1),
                 "One layer short: first_layer itself trains too."),
