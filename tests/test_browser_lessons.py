@@ -182,7 +182,7 @@ class Player:
                 self.faults.append(f"{what}: Space did not change the box")
 
     def text(self, row, what):
-        line = row.locator("input[type=text]")
+        line = row.locator("input[type=text], textarea")
         start = line.input_value()
         line.focus()
         for keys in TYPED:

@@ -59,12 +59,22 @@ const builders = {
   },
 
   text(control, id, send) {
-    const line = element("input", {
-      type: "text", id, maxlength: control.max_length, autocomplete: "off", spellcheck: "false",
+    // A sentence that is longer than the line wraps: a field of one line would hide its end.
+    const long = control.max_length > 80;
+    const line = element(long ? "textarea" : "input", {
+      ...(long ? { rows: 1 } : { type: "text" }),
+      id, maxlength: control.max_length, autocomplete: "off", spellcheck: "false",
     });
-    line.addEventListener("input", () => send(line.value));
+    const fit = () => { if (long) line.rows = Math.max(1, Math.ceil(line.value.length / 60)); };
+    line.addEventListener("input", () => { fit(); send(line.value); });
+    line.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && !event.isComposing) event.preventDefault(); // one paragraph
+    });
     // What is being typed is not written over by an answer to an earlier letter.
-    return [[line], (value) => { if (document.activeElement !== line) line.value = value; }];
+    return [[line], (value) => {
+      if (document.activeElement !== line) line.value = value;
+      fit();
+    }];
   },
 };
 
