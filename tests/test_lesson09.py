@@ -131,3 +131,43 @@ def test_labels_move_with_the_excerpt_and_answers_move_back(near):
     assert answer.start >= PASSAGE.index("The mill")
     with pytest.raises(ValueError, match="at least one word"):
         near.answer("", PASSAGE)
+
+
+def test_more_sentences_hold_more_answers(near):
+    year, town = PASSAGE.index("1911"), PASSAGE.index("Oslo")
+    items = [pretrained.Item("When did the mill burn?", PASSAGE, [("1911", year)]),
+             pretrained.Item("What year is it?", PASSAGE, [("Oslo", town)])]  # fmt: skip
+    kept = play.measure_kept(near, items)
+    assert kept["found"].shape == kept["tokens"].shape == (play.MOST_KEPT,)
+    assert (np.diff(kept["found"]) >= 0).all() and (np.diff(kept["tokens"]) >= 0).all()
+    assert kept["found"][0] == 0.5  # the year is found, Oslo only when more is read
+    assert kept["found"][-1] == 1
+
+
+# --- Capitals -------------------------------------------------------------------------------------
+
+
+def test_capitals_are_told_in_the_segments(model):
+    _, tokenizer = model
+    capitals = play.CapitalTokenizer(tokenizer.tokens)
+    words = ["Will", "reading", "iPhones", "help", "O'Hara", "1911", "ÉCOLE", "?"]
+    told = capitals.encode_words(words)
+    plain = tokenizer.encode_words(words)
+    assert told.input_ids == plain.input_ids
+    assert [t == 1 for t in told.token_type_ids] == [
+        w in (0, 2, 4, 6) for w in plain.word_ids
+    ]  # all pieces of a word that has a capital, and neither [CLS] nor [SEP]
+    text = "Will reading help?"
+    encoding = capitals.encode(text)
+    assert encoding.token_type_ids == [0, 1, 0, 0, 0, 0]
+    inner = capitals.encode(text, add_special_tokens=False)
+    assert capitals.combine(inner[0:2]).token_type_ids == [0, 1, 0, 0]
+    assert capitals.encode("A", "B").token_type_ids == tokenizer.encode("A", "B").token_type_ids
+    assert capitals.combine(inner, inner).token_type_ids[-1] == 1
+
+
+def test_subsets_are_balanced_and_have_no_row_twice():
+    labels = np.array([0, 1, 2] * 20)
+    for rows in play.subsets(np.random.default_rng(0), 30, labels, copies=3):
+        assert len(set(rows.tolist())) == 30
+        assert (np.bincount(labels[rows]) == 10).all()
