@@ -248,7 +248,7 @@ def test_all_answered(world):
 
 
 def test_what_an_update_leaves_alone_is_not_touched(world):
-    worked = world.work(answers=[("double", "    return x + x")])
+    worked = world.work(answers=[("double", "    return x + x")], edit=[(TEXT, "Not so.")])
     world.publish({"README.md": "newer\n"})
     said = world.update()
     assert world.at_upstream()
@@ -390,7 +390,10 @@ def test_notes_and_cells_of_the_learner(world):
         answers=[("double", "    return x + x")],
         after={
             TITLE: [MARKDOWN("above all")],
-            DOUBLE: [CODE("double(21)"), MARKDOWN("![shot](attachment:shot.png)")],
+            DOUBLE: [
+                CODE("double(21)", outputs=[nbformat.v4.new_output("stream", text="42")]),
+                MARKDOWN("![shot](attachment:shot.png)"),
+            ],
             TEXT: [MARKDOWN("below the text", metadata={"tags": ["mine"]})],
             PLAY: [CODE("   ")],
             ENDING: [MARKDOWN("the last word"), nbformat.v4.new_raw_cell("raw")],
@@ -444,6 +447,27 @@ def test_cells_of_the_course_that_the_learner_changed_or_deleted(world):
         PLAY, "%%time\nprint(1)", *new[6:],
     ]  # fmt: skip
     assert f"you had changed the cell that begins “{TEXT[:49]} …”" in said
+
+
+def test_a_second_try_beside_an_answer(world):
+    """The cell that was shipped is the answer; a copy of it above is the learner's own cell."""
+    first = answered(DOUBLE, "    return x * 2")
+    world.work(answers=[("double", "    return x + x")], after={IMPORTS: [CODE(first)]})
+    world.publish({"notebooks/01_add.ipynb": lesson(reworded(add()))})
+    assert "put back 1 answer and 1 cell of your own." in world.update()
+    assert world.sources()[2:5] == [IMPORTS, first, answered(DOUBLE, "    return x + x")]
+
+
+def test_a_lesson_that_went_into_another(world):
+    world.work("notebooks/02_more.ipynb", answers=[("third", "    return x / 3")],
+               after={THIRD: [MARKDOWN("my note")]})  # fmt: skip
+    world.work(answers=[("double", "    return x + x")])
+    world.publish({"notebooks/01_add.ipynb": lesson([*add(), CODE(THIRD)])},
+                  remove=["notebooks/02_more.ipynb"])  # fmt: skip
+    said = world.update()
+    assert "`notebooks/02_more.ipynb` went into `notebooks/01_add.ipynb`." in said
+    assert world.sources()[-2:] == [answered(THIRD, "    return x / 3"), "my note"]
+    assert answered(DOUBLE, "    return x + x") in world.sources()
 
 
 def test_an_answer_copied_into_another_lesson_is_a_cell_of_its_own(world):

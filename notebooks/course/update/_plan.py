@@ -122,13 +122,12 @@ class Plan:
         shipped = lesson.base if lesson.base is not None else lesson.notebook
         ids = {cell.get("id") for cell in shipped.cells}
         tasks = {one for one in ids if one and one.startswith("exercise-")}
-        best = (0, 0, 0, "")
+        best = (0, 0, "")
         for path, notebook in self.new_lessons.items():
             shared = ids & {cell.id for cell in notebook.cells}
             if 2 * len(shared & tasks) >= max(len(tasks), 1) or 2 * len(shared) >= len(ids):
-                is_new = self.mine(path) is None
-                best = max(best, (is_new, len(shared & tasks), len(shared), path))
-        return best[3] or None
+                best = max(best, (len(shared & tasks), len(shared), path))
+        return best[2] or None
 
     def _plan_lessons(self, lessons: list[Lesson]) -> None:
         asked = {
@@ -159,7 +158,8 @@ class Plan:
             if not self.is_as_shipped(lesson.path):
                 self.backup.add(lesson.path)
             if lesson.target:
-                self.say(LESSONS, f"`{lesson.path}` is now `{lesson.target}`.")
+                became = "is now" if self.mine(lesson.target) is None else "went into"
+                self.say(LESSONS, f"`{lesson.path}` {became} `{lesson.target}`.")
                 committed = self.versions.git["paths"] if self.versions.git else []
                 if lesson.path in committed:
                     committed.append(lesson.target)
