@@ -56,7 +56,7 @@ def pytest_collection_modifyitems(items):
     """What takes longest starts first, so that two workers end at about the same time."""
 
     def turn(item):
-        if item.path.name == "test_browser.py":
+        if item.path.name.startswith("test_browser"):
             return 0
         return 1 if _is_notebook(item) else 2
 
