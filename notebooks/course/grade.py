@@ -390,6 +390,8 @@ def judge(name: str, above: list[str], source: str, imports: list[str]) -> dict:
     report = check(name, scope.get(name))
     status = "time out" if report.timed_out else report.status
     note = "" if report.passed else report.message
+    if report.mistake:
+        note = note.split("\n")[0]  # what to mend; where it shows is the learner's to look at
     if borrows(mine, exercise.reference, scope, name):
         note = f"calls the course's own {exercise.reference.__name__}. {note}".strip()
     return {"status": status, "note": note}
@@ -673,8 +675,10 @@ def totals(rows: list[Row]) -> list[tuple[str, Counter]]:
 def lines(rows: list[Row], only_totals: bool = False) -> Iterator[str]:
     """The table, then the totals, as text."""
     if not only_totals:
-        shown = [(_line(r.person), r.lesson, r.exercise or Path(r.file).name, r.status, r.note)
-                 for r in rows]  # fmt: skip
+        shown = [
+            (r.person, r.lesson, r.exercise or Path(r.file).name, r.status, _line(r.note, 110))
+            for r in rows
+        ]
         yield from _columns(("person", "lesson", "exercise", "status", "note"), shown)
         yield ""
     counted = totals(rows)
