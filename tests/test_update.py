@@ -984,6 +984,32 @@ def interrupt(world, monkeypatch, at, kind=Killed):
         return update.main([], root=world.root)
 
 
+@pytest.mark.parametrize("committed", [False, True])
+def test_interrupted_before_the_very_last_step(world, monkeypatch, committed):
+    """The branch stands at the new version already: it is not moved again."""
+    if committed:
+        world.work(answers=[("double", "    return x + x")])
+        world.commit()
+    world.publish({"README.md": "newer\n"})
+    real = Path.unlink
+
+    def unlink(path, **more):
+        if path.name == "plan.json":
+            raise Killed
+        return real(path, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", unlink)
+        with pytest.raises(Killed):
+            update.main([], root=world.root)
+    head = git(world.root, "rev-parse", "HEAD")
+    said = world.update()
+    assert "interrupted" in said and "moved by something else" not in said
+    assert git(world.root, "rev-parse", "HEAD") == head
+    assert git(world.root, "status", "--porcelain") == ""
+    assert "nothing newer" in world.update()
+
+
 def test_work_done_after_an_interruption_is_kept(world, monkeypatch):
     world.work(answers=[("double", "    return x + x")])
     world.publish({"notebooks/01_add.ipynb": lesson(reworded(add()))})
