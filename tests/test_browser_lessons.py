@@ -34,6 +34,15 @@ for name in course.exercises():
 # Keys that a reader tries in a control, and what the value must do.
 RANGE_KEYS = ("ArrowRight", "ArrowRight", "End", "ArrowLeft", "Home", "PageUp")
 CHOICE_KEYS = ("End", "ArrowUp", "Home", "ArrowDown")
+# Where another control is put, before one that changed nothing is tried again: labels that begin
+# inside a name, names that are no words of the vocabulary.
+ELSEWHERE = {
+    "range": ("End", "Home"),
+    "choice": ("End", "ArrowUp", "Home"),
+    "toggle": ("Space",),
+    "text": ("I-PER I-PER O I-LOC B-LOC O I-ORG I-ORG",
+             "Grzegorz Kowalczyk of Novotechnika visited Szczecin."),
+}  # fmt: skip
 TYPED = (("ControlOrMeta+a", "Delete", *"Ana"), ("End", *" met Zo", "Space", *"in"))
 OVERLOADED = "[anywidget] Failed to initialize model."
 PAGES = ["#ffffff", "#111111"]  # JupyterLab's ground, light and dark
@@ -106,11 +115,16 @@ class Player:
         """
         before = len(self.times)
         for other_kind, other, _ in rows:
-            if other is row or other_kind == "text":
+            if other is row:
                 continue
-            for key in {"toggle": ["Space"]}.get(other_kind, ["End", "ArrowUp", "Home"]):
-                other.locator("input, select").first.focus()
-                self.press(key)
+            field = other.locator("input, select, textarea").first
+            for change in ELSEWHERE[other_kind]:
+                field.focus()
+                if other_kind == "text":
+                    self.page.keyboard.press("ControlOrMeta+a")
+                    self.page.keyboard.insert_text(change)
+                    change = "End"
+                self.press(change)
                 start = len(self.times)
                 getattr(self, kind)(row, f"{self.name}, beside another")
                 if len(self.times) > start:
@@ -219,7 +233,7 @@ def lesson(request, server, browser):
     """The lesson of the test's class, open and run from top to bottom."""
     page = browser.new_page()
     notebook = lab.open_notebook(page, server, f"notebooks/{request.cls.name}")
-    notebook.run_all(600)
+    notebook.run_all(1500)  # seconds after which it is stuck
     if OVERLOADED in notebook.problems:
         # anywidget gives the page two seconds to start a widget, which a busy machine may not
         # keep; a reader then runs the cell again
