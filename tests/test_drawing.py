@@ -149,3 +149,17 @@ def test_a_long_number_at_the_end_of_a_bar_is_inside_the_picture():
     picture = bars([3.0], ["a"], vmax=3, fmt="{:.0f} thousand million")
     (x,) = [x for text, x, _ in _texts(picture) if "thousand" in text]
     assert x + drawing.text_width("3 thousand million", 12) <= picture.size[0]
+
+
+def test_pixels_are_a_png_of_the_colors_given():
+    import base64
+    import io
+    import re
+
+    import matplotlib.image
+
+    colors = [["#000000", "#ff8001", "#0072b2"], ["#ffffff", "#123456", "#cc79a7"]]
+    found = re.search(r'href="data:image/png;base64,([^"]+)"', drawing.pixels(colors, 1, 2, 30, 20))
+    shown = matplotlib.image.imread(io.BytesIO(base64.b64decode(found[1])))
+    values = [[[int(color[i : i + 2], 16) for i in (1, 3, 5)] for color in row] for row in colors]
+    assert np.array_equal(np.round(255 * shown[:, :, :3]), values)

@@ -21,6 +21,7 @@ from course.drawing import (
     ink_on,
     label,
     mix,
+    pixels,
     rect,
     shorten,
     side_by_side,
@@ -322,11 +323,9 @@ def _table_of_positions():
     """The table as colored cells: violet for 1, orange for -1, white for 0."""
     parts = [label(14, 14, "32 dimensions", size=12, font=SANS),
              label(14, 26 + PLACES * 5 + 16, "64 positions, downward", size=12, font=SANS)]
-    for p, row in enumerate(sinusoidal_positions(PLACES, WIDTH)):
-        for c, value in enumerate(row):
-            fill = mix(PALETTE["weight"] if value >= 0 else PALETTE["key"], abs(value))
-            parts.append(f'<rect x="{14 + c * 9}" y="{26 + p * 5}" width="9" height="5" '
-                         f'fill="{fill}"/>')
+    colors = [[mix(PALETTE["weight" if value >= 0 else "key"], abs(value)) for value in row]
+              for row in sinusoidal_positions(PLACES, WIDTH)]
+    parts.append(pixels(colors, 14, 26, WIDTH * 9, PLACES * 5))
     return "".join(parts)
 
 

@@ -1,7 +1,6 @@
 """Lesson 05's sliders."""
 
 from functools import cache
-from itertools import pairwise
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from course.drawing import (
     curves,
     label,
     mix,
+    pixels,
     rect,
     side_by_side,
     token_strip,
@@ -121,23 +121,18 @@ def walk(optimizer, rate, clip=False, warmup=0, steps=40):
 
 @cache
 def _ground():
-    """The surface as shaded cells, drawn once."""
+    """The surface in steps of shade, drawn once."""
     x, y = opinion_data()
-    cells, shades, parts = 60, 12, []
+    cells, shades = 60, 12
     across, up = np.linspace(*WIDE, cells + 1), np.linspace(*HIGH, cells + 1)
     grid = np.stack(np.meshgrid((across[1:] + across[:-1]) / 2, (up[1:] + up[:-1]) / 2), axis=-1)
     score = grid @ x.T
     loss = np.mean(np.logaddexp(0, score) - y * score, axis=-1)
     shade = np.log(loss - 0.60)
     shade = 1 - (shade - shade.min()) / (shade.max() - shade.min())
-    step = SIDE / cells
-    for i, row in enumerate(np.round(shade * shades).astype(int)):
-        edges = [0, *(np.flatnonzero(np.diff(row)) + 1), cells]  # neighbors of one shade: one cell
-        for left, right in pairwise(edges):
-            fill = mix(PALETTE["weight"], 0.75 * int(row[left]) / shades)
-            parts.append(rect(left * step, SIDE - (i + 1) * step, (right - left) * step + 0.4,
-                              step + 0.4, fill))
-    return "".join(parts)
+    steps = np.round(shade[::-1] * shades).astype(int)  # the first row of an image is its top
+    fills = [mix(PALETTE["weight"], 0.75 * step / shades) for step in range(shades + 1)]
+    return pixels([[fills[step] for step in row] for row in steps], 0, 0, SIDE, SIDE)
 
 
 def _on_ground(place):
