@@ -144,28 +144,6 @@ def test_more_sentences_hold_more_answers(near):
     assert kept["found"][-1] == 1
 
 
-# --- Capitals -------------------------------------------------------------------------------------
-
-
-def test_capitals_are_told_in_the_segments(model):
-    _, tokenizer = model
-    capitals = play.CapitalTokenizer(tokenizer.tokens)
-    words = ["Will", "reading", "iPhones", "help", "O'Hara", "1911", "ÉCOLE", "?"]
-    told = capitals.encode_words(words)
-    plain = tokenizer.encode_words(words)
-    assert told.input_ids == plain.input_ids
-    assert [t == 1 for t in told.token_type_ids] == [
-        w in (0, 2, 4, 6) for w in plain.word_ids
-    ]  # all pieces of a word that has a capital, and neither [CLS] nor [SEP]
-    text = "Will reading help?"
-    encoding = capitals.encode(text)
-    assert encoding.token_type_ids == [0, 1, 0, 0, 0, 0]
-    inner = capitals.encode(text, add_special_tokens=False)
-    assert capitals.combine(inner[0:2]).token_type_ids == [0, 1, 0, 0]
-    assert capitals.encode("A", "B").token_type_ids == tokenizer.encode("A", "B").token_type_ids
-    assert capitals.combine(inner, inner).token_type_ids[-1] == 1
-
-
 def test_subsets_are_balanced_and_have_no_row_twice():
     labels = np.array([0, 1, 2] * 20)
     for rows in play.subsets(np.random.default_rng(0), 30, labels, copies=3):

@@ -23,7 +23,7 @@ from course.explore import Range, Text, slider
 from course.sliders.lesson08 import marked, plain_note
 from course.texts import load_tokenizer
 from course.weights import lesson07, lesson08
-from solutions.embeddings import WordPieceTokenizer, pad_batch
+from solutions.embeddings import pad_batch
 from solutions.encoder import Encoder, EncoderConfig, init_params
 from solutions.pretrained import NearReader, cosine_similarity
 from solutions.question_answering import QuestionAnswerer, mean_scores
@@ -250,41 +250,6 @@ def sentences_kept(keep, found, tokens):
         vmin=0, color=[PALETTE["mine"], PALETTE["reference"]], title="Tokens of an input",
     )  # fmt: skip
     return side_by_side(share, read, down=True)
-
-
-# --- Capital letters for an encoder that does not see them ----------------------------------------
-
-
-class CapitalTokenizer(WordPieceTokenizer):
-    """An uncased tokenizer that says in the segment of a token whether its word has a capital.
-
-    Segment 1 marks the second text of a pair; where there is one text, it is free for this.
-    """
-
-    def encode(self, text, pair=None, *options, **more):
-        """As WordPieceTokenizer.encode; two texts keep their segments."""
-        encoding = super().encode(text, pair, *options, **more)
-        if pair is not None:
-            return encoding
-        return _marked(encoding, [text[a:b] for a, b in encoding.offsets])
-
-    def encode_words(self, words, *options, **more):
-        """As WordPieceTokenizer.encode_words."""
-        encoding = super().encode_words(words, *options, **more)
-        return _marked(encoding, ["" if w is None else words[w] for w in encoding.word_ids])
-
-    def combine(self, first, second=None, max_length=None):
-        """As WordPieceTokenizer.combine; the first text keeps its marks."""
-        encoding = super().combine(first, second, max_length)
-        if second is not None:
-            return encoding
-        return replace(encoding, token_type_ids=[0, *first.token_type_ids, 0])
-
-
-def _marked(encoding, texts):
-    """The encoding with segment 1 for all tokens of a word that has a capital letter."""
-    large = {w for w, text in zip(encoding.word_ids, texts) if text != text.lower()} - {None}
-    return replace(encoding, token_type_ids=[int(w in large) for w in encoding.word_ids])
 
 
 # --- What pretraining bought ----------------------------------------------------------------------
