@@ -366,6 +366,9 @@ TERMS = (
     _term("test split", "06",
           "Examples that are used once, at the end, to measure the finished model.",
           "test set, test sentences, test reviews, test questions"),
+    _term("epoch", "06",
+          "One pass through all training examples.",
+          "epochs"),
     # ------------------------------------------------------------ 07
     _term("token classification", "07",
           "Giving every token of a text a label."),
@@ -430,9 +433,6 @@ TERMS = (
     _term("linear probe", "09",
           "A linear classifier on frozen vectors; what it can tell, the vectors hold openly.",
           "linear probes, probe, probes"),
-    _term("epoch", "09",
-          "One pass through all training examples.",
-          "epochs"),
     # ------------------------------------------------------------ 10
     _term("entailment", "10",
           "The relation of two sentences in which the second is true whenever the first is."),
