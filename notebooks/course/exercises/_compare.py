@@ -380,7 +380,8 @@ def _sequences(got, expected, where, result) -> Difference | None:
             [("yours", brief(got)), ("expected", brief(expected))],
         )
     if len(got) != len(expected) and several:
-        return Difference(f"{where.start} has {len(got)} parts; {wanted}.")
+        count = "1 part" if len(got) == 1 else f"{len(got)} parts"
+        return Difference(f"{where.start} has {count}; {wanted}.")
     for index, (one, other) in enumerate(zip(got, expected, strict=False)):
         found = _compare(one, other, where.inside(names[index]), result)
         if found:
