@@ -232,7 +232,7 @@ def measure_kept(reader, items):
 
 
 @slider(
-    keep=Range(1, MOST_KEPT, 1, start=3, label="sentences read"),
+    keep=Range(1, MOST_KEPT, 1, start=2, label="sentences read"),
     lesson="09",
     given=lambda: {"found": np.linspace(0.6, 1, MOST_KEPT), "tokens": np.linspace(30, 120, 8)},
 )
