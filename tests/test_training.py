@@ -9,6 +9,7 @@ from solutions.encoder import Encoder, EncoderConfig, init_params, linear, linea
 from solutions.training import (
     AdamW,
     History,
+    SideBySide,
     adamw_step,
     batches,
     binary_cross_entropy,
@@ -273,6 +274,35 @@ class Watch:
 
     def __getattr__(self, name):
         return lambda *args: self.calls.append((name, *args))
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 7])
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_parts_side_by_side_give_the_gradients_of_the_whole_batch(parts, count):
+    model, batch = Tagger(dropout=0.0), sentences(count)
+    loss, grads, labels = model.loss_and_grads(batch, None)
+    side = SideBySide(model, parts)
+    part_loss, part_grads, part_labels = side.loss_and_grads(batch)
+    assert part_labels == labels == sum(map(len, batch))
+    assert part_loss == pytest.approx(loss, rel=1e-5)
+    assert part_grads.keys() == grads.keys()
+    for name, grad in grads.items():
+        assert part_grads[name].dtype == grad.dtype
+        np.testing.assert_allclose(part_grads[name], grad, atol=1e-6, err_msg=name)
+
+
+def test_parts_side_by_side_draw_the_same_twice_and_are_trained():
+    found = []
+    for _ in range(2):
+        model = Tagger(dropout=0.1)
+        side = SideBySide(model)
+        fit(side, sentences(64), sentences(40, seed=1), epochs=25, batch_size=8, lr=1e-2)
+        found.append(model)
+    assert found[0].evaluate(sentences(40, seed=1)) > 0.95
+    for name, array in found[0].params.items():
+        assert np.array_equal(array, found[1].params[name]), name
+    with pytest.raises(ValueError, match=r"SideBySide: parts: expected .*, got 0"):
+        SideBySide(model, 0)
 
 
 def test_fit_learns_and_tells():

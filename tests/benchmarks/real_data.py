@@ -119,7 +119,7 @@ def head_faster(name):
 
 
 def ours(args):
-    from solutions.training import fit
+    from solutions.training import SideBySide, fit
 
     if args.task == "sentiment":
         train, dev = sentiment_data(args)
@@ -131,8 +131,8 @@ def ours(args):
         train, dev = answers_data(args)
         model = answers_model(args)
         ready = model.prepare(train)
-    fit(model, ready, epochs=args.epochs, batch_size=BATCH, lr=args.lr, lr_scale=head_faster,
-        seed=args.seed, watch=Turns())  # fmt: skip
+    fit(SideBySide(model), ready, epochs=args.epochs, batch_size=BATCH, lr=args.lr,
+        lr_scale=head_faster, seed=args.seed, watch=Turns())  # fmt: skip
     if args.task == "sentiment":
         say({"accuracy": model.evaluate(dev)})
     else:
