@@ -335,6 +335,7 @@ def main():
     if args.record:
         from results import record
 
+        figures |= {"examples": args.examples, "epochs": args.epochs}
         record(f"real_data {args.task}", figures)
 
 
