@@ -1,7 +1,6 @@
 """Every exercise of the course: right answers pass, wrong ones are told what is wrong with them."""
 
 import inspect
-import time
 
 import course
 import numpy as np
@@ -42,11 +41,9 @@ def test_every_lesson_loads():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_reference_passes(name):
-    began = time.perf_counter()
     report = course.check(name, get(name).reference)
     assert report.status == "passed", str(report)
     assert report.mistake is None
-    assert time.perf_counter() - began < 5
 
 
 @pytest.mark.parametrize(("name", "index"), ALSO_RIGHT)

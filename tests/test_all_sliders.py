@@ -93,16 +93,6 @@ def test_controls_change_the_picture(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_drawing_leaves_no_figure_open(name):
-    import matplotlib.pyplot as plt
-
-    before = len(plt.get_fignums())
-    for _ in range(3):
-        picture(name)
-    assert len(plt.get_fignums()) == before
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_name_and_labels(name):
     one = find(name)
     assert one.draw.__doc__, "a drawing function says in its docstring what it shows"

@@ -596,10 +596,8 @@ def test_endless_loops_are_stopped():
             except:  # noqa: E722
                 continue
 
-    began = time.monotonic()
     assert "longer than" in course.check("quick", slow_inside).message
     report = course.check("quick", endless)
-    assert time.monotonic() - began < 3
     assert report.status == "error"
     assert "longer than 0.3 seconds" in report.message
     assert report.mistake is None
@@ -910,9 +908,7 @@ def test_lock_left_behind_is_taken_over(learner):
     learner.mkdir(parents=True)
     (learner / ".lock").touch()
     os.utime(learner / ".lock", (1, 1))
-    began = time.monotonic()
     assert _store.record("toy_softmax", "passed") == ""
-    assert time.monotonic() - began < 1
     assert not (learner / ".lock").exists()
 
 

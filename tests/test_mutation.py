@@ -5,7 +5,6 @@ kept table is held against the exercises that there are.
 """
 
 import dataclasses
-import time
 
 import course
 import mutation
@@ -74,11 +73,9 @@ def test_a_loop_that_never_ends_is_stopped_and_told_so():
     endless = next(
         mutant for mutant in mutation.mutants("wordpiece") if mutant.label == "removed `stop -= 1`"
     )
-    began = time.perf_counter()
     report = mutation.ask(endless, get("wordpiece"))
     assert "was stopped" in report.message
     assert mutation.is_located(report)
-    assert time.perf_counter() - began < 10
 
 
 def test_a_bare_wrong_is_not_located():

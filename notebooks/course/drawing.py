@@ -8,7 +8,6 @@ same on a light page, a dark page and a code host.
 
 import base64
 import html
-import io
 import re
 import unicodedata
 import zlib
@@ -671,21 +670,6 @@ class _Axis:
 def _from_to(name, values):
     values = np.asarray(values, dtype=float)
     return f"{name} from {values[0]:.3g} to {values[-1]:.3g}" if len(values) else f"{name}: empty"
-
-
-def from_figure(figure, alt, title="", **facts):
-    """A matplotlib figure as a Picture on the course's card, for plots beyond `curves`."""
-    stream = io.StringIO()
-    figure.patch.set_alpha(0)
-    for axes in figure.axes:
-        axes.patch.set_alpha(0)
-    figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
-    body = re.sub(r"^.*?(?=<svg)", "", stream.getvalue(), flags=re.S)
-    width, height = (float(re.search(rf'{side}="([\d.]+)pt"', body)[1]) * 96 / 72
-                     for side in ("width", "height"))
-    body = re.sub(r"(width|height)=\"[\d.]+pt\"", "", body, count=2)
-    inner = body.replace("<svg ", f'<svg x="8" y="0" width="{width:.0f}" height="{height:.0f}" ', 1)
-    return card(width + 16, height, [inner], alt, title, **facts)
 
 
 def side_by_side(*pictures, alt=None, gap=10, down=False, **facts):

@@ -27,7 +27,7 @@ class Live:
         self.losses: list[tuple[int, float]] = []
         self.scores: list[tuple[int, float]] = []
         self.reason, self._handle = "", None
-        self._began = self._shown = time.monotonic()
+        self._shown = time.monotonic()
         self._notebook = in_notebook()
         self._quiet = os.environ.get("COURSE_QUIET", "") not in ("", "0")
         if self.total and self._notebook and not self._quiet:

@@ -6,7 +6,6 @@ import html
 import re
 from dataclasses import dataclass
 
-STATUS = ("not started", "wrong", "error", "passed")
 ALERTS = {
     "not started": "alert-info",
     "wrong": "alert-warning",

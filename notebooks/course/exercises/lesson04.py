@@ -755,10 +755,6 @@ def _encode_wrong(how):
         input_ids, attention_mask, params, num_layers, num_heads, how=how)
 
 
-def _encode_all_real(input_ids, attention_mask, params, num_layers, num_heads):
-    return _encode(input_ids, np.ones_like(attention_mask), params, num_layers, num_heads)
-
-
 def _encode_by_class(input_ids, attention_mask, params, num_layers, num_heads):
     vocab_size, d = params["embeddings.token"].shape
     config = EncoderConfig(vocab_size, d, num_layers, num_heads,
