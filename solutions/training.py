@@ -380,7 +380,7 @@ class SideBySide:
     """A model for `fit` that works on the parts of a batch at the same time, one a thread.
 
     A large matrix product uses all processors by itself; what stands between two products uses one.
-    Where inputs are long that is half of the time. The gradients of the parts are averaged by how
+    Where inputs are long that is much of the time. The gradients of the parts are averaged by how
     many labels each counts, so that they are those of the whole batch; dropout draws other numbers,
     the same ones for the same seed and number of parts, whatever the machine.
 
