@@ -1,6 +1,7 @@
 """Lesson 09's exercises: read a checkpoint, compare sentences, probe, choose what trains."""
 
 import json
+import re
 
 import numpy as np
 
@@ -78,6 +79,22 @@ def _as_double(data, name):
     return np.frombuffer(data[8 + size + first : 8 + size + stop], "<f8")
 
 
+def _as_double_shaped(data, name):
+    return _as_double(data, name).reshape(_parsed(data)[1][name]["shape"])
+
+
+def _header_cut(data, name):
+    size = int.from_bytes(data[:8], "little")
+    first, stop = json.loads(data[8:size])[name]["data_offsets"]
+    return np.frombuffer(data[8 + size + first : 8 + size + stop], "<f4")
+
+
+def _big_length(data, name):
+    size, header = _parsed(data, "big")
+    first, stop = header[name]["data_offsets"]
+    return np.frombuffer(data[8 + size + first : 8 + size + stop], "<f4")
+
+
 def _first_tensor(data, name):
     _, header = _parsed(data)
     return solution.tensor_from_bytes(data, next(n for n in header if n != "__metadata__"))
@@ -135,6 +152,15 @@ register(
                 "'<f4' in NumPy's words."),
         Mistake("as_double", _as_double,
                 "You read 8 bytes a number. F32 means float32, 4 bytes: '<f4'."),
+        Mistake("as_double_shaped", _as_double_shaped,
+                "You read 8 bytes a number, so there are half as many as the shape asks for. "
+                "np.frombuffer takes floats of 8 bytes unless told otherwise: '<f4' for F32."),
+        Mistake("header_cut", _header_cut,
+                "You cut the header's last 8 bytes off. It begins at byte 8 and has n bytes: "
+                "data[8 : 8 + n]."),
+        Mistake("big_length", _big_length,
+                "You read the header's length with its large end first, and it comes out huge. "
+                "int.from_bytes takes the order as its second argument: 'little'."),
     ],
     also_right=[_by_struct, _by_count],
     hints=[
@@ -200,6 +226,28 @@ def _key_only(name):
     if found and ".qkv." in found:
         return found.replace("qkv", name.split(".")[-2])
     return found
+
+
+def _split_unguarded(name):
+    name = name.removeprefix("bert.")
+    if name in solution.EMBEDDING_NAMES:
+        return solution.EMBEDDING_NAMES[name]
+    parts = name.split(".")
+    part, kind = solution.LAYER_NAMES[".".join(parts[3:-1])], parts[-1]
+    if part.endswith("norm"):
+        kind = {"weight": "gamma", "bias": "beta"}[kind]
+    return f"layers.{parts[2]}.{part}.{kind}"
+
+
+def _match_unguarded(name):
+    name = name.removeprefix("bert.")
+    if name in solution.EMBEDDING_NAMES:
+        return solution.EMBEDDING_NAMES[name]
+    match = re.fullmatch(r"encoder\.layer\.(\d+)\.(.+)\.(weight|bias)", name)
+    part, kind = solution.LAYER_NAMES[match[2]], match[3]
+    if part.endswith("norm"):
+        kind = {"weight": "gamma", "bias": "beta"}[kind]
+    return f"layers.{match[1]}.{part}.{kind}"
 
 
 def _by_replace(name):
@@ -288,6 +336,12 @@ register(
         Mistake("guess_unknown", _guess_unknown,
                 "A name that is not in the table must give None, so that a checkpoint with parts "
                 "that our encoder lacks can be refused."),
+        Mistake("split_unguarded", _split_unguarded,
+                "Right for every name that the tables know. For others you look up what is not "
+                "there: test with `in` first, test that the layer is a number, else return None."),
+        Mistake("match_unguarded", _match_unguarded,
+                "Right for every name that the tables know. re.fullmatch gives None for a name of "
+                "another form, and the table has no entry for an unknown part: return None then."),
     ],
     also_right=[_by_replace, _by_search],
     hints=[
@@ -414,6 +468,14 @@ def _whole_norm(a, b):
     return a @ b.T / (np.linalg.norm(a) * np.linalg.norm(b))
 
 
+def _columns(a, b):
+    return (a / np.linalg.norm(a, axis=0)) @ (b / np.linalg.norm(b, axis=0)).T
+
+
+def _row_by_row(a, b):
+    return (a * b).sum(axis=1) / (np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1))
+
+
 def _distance(a, b):
     return 1 - _cosine_loop(a, b)
 
@@ -442,6 +504,11 @@ register(
         Mistake("whole_norm", _whole_norm,
                 "np.linalg.norm without an axis gives one number for the whole matrix. You need "
                 "one length for each row: axis=1."),
+        Mistake("columns", _columns,
+                "You divide by the lengths of the columns. A vector is a row: axis=1."),
+        Mistake("row_by_row", _row_by_row,
+                "a * b pairs row i of a with row i of b, and fails where their numbers differ. "
+                "Every row meets every row in a matrix product: a @ b.T is (n, m)."),
         Mistake("distance", _distance,
                 "That is 1 minus the cosine, a distance: small for similar vectors. The "
                 "similarity itself is wanted."),
@@ -584,6 +651,11 @@ def _by_own(train, other):
     return solution.standardize(train, train)[0], solution.standardize(other, other)[0]
 
 
+def _by_own_unguarded(train, other):
+    with np.errstate(all="ignore"):
+        return tuple((x - x.mean(axis=0)) / x.std(axis=0) for x in (train, other))
+
+
 def _by_both(train, other):
     both = np.concatenate([train, other])
     return solution.standardize(both, train)[1], solution.standardize(both, other)[1]
@@ -614,6 +686,11 @@ def _unguarded(train, other):
     with np.errstate(all="ignore"):
         mean, deviation = train.mean(axis=0), train.std(axis=0)
         return (train - mean) / deviation, (other - mean) / deviation
+
+
+def _small_added(train, other):
+    mean, deviation = train.mean(axis=0), train.std(axis=0) + 1e-8
+    return (train - mean) / deviation, (other - mean) / deviation
 
 
 def _only_train(train, other):
@@ -652,6 +729,9 @@ register(
                 "You bring each part to mean 0 by its own mean. Then test rows are moved by what "
                 "they have in common with each other, and a single one becomes 0. Use the "
                 "training rows' mean and deviation for both."),
+        Mistake("by_own_unguarded", _by_own_unguarded,
+                "Each part has a mean and a deviation of its own here. Use the training rows' for "
+                "both. Then mind a column that does not vary: divide it by 1, not by 0."),
         Mistake("by_both", _by_both,
                 "You measure mean and deviation over all rows. That lets the test data into the "
                 "training: use the training rows alone."),
@@ -670,6 +750,9 @@ register(
                 "You divide by n - 1 inside the deviation. Here it is n, NumPy's default."),
         Mistake("unguarded", _unguarded,
                 "Right, but a column that does not vary gives 0 / 0. Divide it by 1."),
+        Mistake("small_added", _small_added,
+                "Right where columns vary. Where one does not, you divide by the small number that "
+                "you add, and another row's difference becomes huge. Divide by 1 there."),
     ],
     also_right=[_standardize_loop, _standardize_einsum],
     hints=[
@@ -704,6 +787,14 @@ def _first_digit(names, first_layer):
     return [n for n in names if n.startswith("layers.") and int(n[7]) >= first_layer]
 
 
+def _no_layer(names, first_layer):
+    return [n for n in names if int(n.split(".")[1]) >= first_layer]
+
+
+def _lower_layers(names, first_layer):
+    return [n for n in names if n.startswith("layers.") and _layer_of(n) < first_layer]
+
+
 def _trained_loop(names, first_layer):
     kept, numbers = [], range(first_layer, 1000)
     for name in names:
@@ -727,6 +818,11 @@ register(
                 lambda names, first_layer: [
                     n for n in names if n not in solution.trained_names(names, first_layer)],
                 "Those are the frozen ones. Return the names that train: from first_layer up."),
+        Mistake("lower_layers", _lower_layers,
+                "You return the layers below first_layer. Those are frozen; the others train."),
+        Mistake("no_layer", _no_layer,
+                "Not every name has a layer's number: 'embeddings.token' has 'token' in its place. "
+                "Look at the first part before you make the second an int."),
         Mistake("above",
                 lambda names, first_layer: solution.trained_names(names, first_layer + 1),
                 "One layer short: first_layer itself trains too."),
