@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -90,17 +89,19 @@ class World:
     def __init__(self, folder, monkeypatch, capsys):
         self.folder, self.capsys = folder, capsys
         self.remote, self.root = folder / "remote", folder / "clone"
-        monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-        monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
         monkeypatch.setenv("COURSE_HOME", str(self.home))
         (folder / "tmp").mkdir()
         monkeypatch.setattr(tempfile, "tempdir", str(folder / "tmp"))
         monkeypatch.setattr(os, "fsync", lambda file: None)  # takes most of the time, else
+
+    def begin(self):
+        """The first version on the remote, and a fresh clone of it."""
         self.remote.mkdir()
-        git(self.remote, "init", "--quiet", "-b", "main")
+        git(self.remote, "init", "--quiet", "-b", "main", "--template=")
         self.identity(self.remote)
         self.publish(shipped())
-        git(folder, "clone", "--quiet", str(self.remote), str(self.root))
+        git(self.folder, "clone", "--quiet", "--template=", str(self.remote), str(self.root))
+        git(self.root, "config", "remote.origin.url", "../remote")  # wherever both are copied to
         self.identity(self.root)
 
     @property
@@ -176,8 +177,27 @@ class World:
         return git(self.root, "rev-parse", "HEAD") == git(self.remote, "rev-parse", "HEAD")
 
 
+@pytest.fixture(scope="module")
+def beginning(tmp_path_factory):
+    """A folder with the remote and the clone as each test finds them: made once, then copied."""
+    folder = tmp_path_factory.mktemp("beginning")
+    with pytest.MonkeyPatch.context() as patch:
+        no_settings(patch)
+        World(folder, patch, None).begin()
+    return folder
+
+
+def no_settings(patch):
+    """What git is told on this machine has no part in the tests."""
+    patch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+
+
 @pytest.fixture
-def world(tmp_path, monkeypatch, capsys):
+def world(beginning, tmp_path, monkeypatch, capsys):
+    no_settings(monkeypatch)
+    for name in ("remote", "clone"):
+        shutil.copytree(beginning / name, tmp_path / name)
     return World(tmp_path, monkeypatch, capsys)
 
 
@@ -880,36 +900,63 @@ class Killed(BaseException):
 CHANGES_GIT = {"reset", "update-ref", "commit-tree", "update-index", "write-tree", "stash"}
 
 
-def dies_at(monkeypatch, step):
-    """End the process at one of its writes, the count of which is returned as `seen`."""
-    state = SimpleNamespace(seen=0, dead=False)
+def left_by_kills(world, monkeypatch):
+    """Run an update, and copy the clone before each of its writes: what a kill there would leave.
+
+    Returns the copies, one of each state. What the next run removes at once makes no state of its
+    own, but for the report, the last thing in it.
+    """
+    copies = {}
+
+    def state():
+        found = []
+        for folder, folders, names in os.walk(world.root):
+            folders[:] = sorted(set(folders) - {"objects"})  # of git's; no name leads to a new one
+            for name in sorted(names):
+                if ".preparing" not in folder or name == "report.md":
+                    path = os.path.join(folder, name)
+                    with open(path, "rb") as file:
+                        found.append((path, file.read()))
+        return tuple(found)
+
+    def keep():
+        copy = world.folder / f"killed-{len(copies)}"
+        if copies.setdefault(state(), copy) == copy:
+            with monkeypatch.context() as real:
+                for given in functions:
+                    real.setattr(*given)
+                shutil.copytree(world.root, copy)
+
+    functions = []
 
     def wrap(owner, name, counts=lambda *given: True, halfway=None):
-        real = getattr(owner, name)
+        function = getattr(owner, name)
+        functions.append((owner, name, function))
 
         def call(*given, **more):
-            if not counts(*given):
-                return real(*given, **more)
-            if state.dead or state.seen == step:
-                if not state.dead and halfway is not None:
+            if counts(*given):
+                keep()
+                if halfway is not None:
                     halfway(*given)
-                state.dead = True
-                raise Killed
-            state.seen += 1
-            return real(*given, **more)
+                    keep()
+            return function(*given, **more)
 
-        monkeypatch.setattr(owner, name, call)
+        return owner, name, call
 
     def half_copied(source, target):
         Path(target).write_bytes(Path(source).read_bytes()[:10])
 
-    wrap(os, "replace")
-    wrap(os, "rename")
-    wrap(os, "unlink")
-    wrap(shutil, "copyfile", halfway=half_copied)
-    wrap(Path, "write_text")
-    wrap(subprocess, "run", lambda command, *_: CHANGES_GIT & set(command))
-    return state
+    wrapped = [
+        *(wrap(os, name) for name in ("replace", "rename", "unlink")),
+        wrap(shutil, "copyfile", halfway=half_copied),
+        *(wrap(Path, name) for name in ("write_text", "write_bytes")),
+        wrap(subprocess, "run", lambda command, *_: CHANGES_GIT & set(command)),
+    ]
+    with monkeypatch.context() as patch:
+        for given in wrapped:
+            patch.setattr(*given)
+        world.update()
+    return list(copies.values())
 
 
 @pytest.mark.parametrize("committed", [False, True])
@@ -930,29 +977,18 @@ def test_interrupted_at_every_step(world, monkeypatch, committed):
         },
         remove=["notebooks/01_add.ipynb", "notebooks/02_more.ipynb"],
     )
-    start = world.folder / "start"
-    shutil.copytree(world.root, start)
 
     def state():
         parents = git(world.root, "rev-parse", "HEAD^@" if committed else "HEAD")
         return world.files(), parents, git(world.root, "status", "--porcelain")
 
-    world.update()
+    kills = left_by_kills(world, monkeypatch)
+    assert len(kills) > 10
     wanted = state()
     precious = [b"return x + 11", b"return x / 22", b"my note 33", b"my readme 44", b"own 55"]
-    step = 0
-    while True:
+    for killed in kills:
         shutil.rmtree(world.root)
-        shutil.copytree(start, world.root)
-        with monkeypatch.context() as patch:
-            killed = dies_at(patch, step)
-            try:
-                update.main([], root=world.root)
-            except Killed:
-                pass
-            else:
-                assert not killed.dead
-                break
+        killed.rename(world.root)
         everything = b"".join(
             path.read_bytes()
             for path in world.root.rglob("*")
@@ -960,14 +996,11 @@ def test_interrupted_at_every_step(world, monkeypatch, committed):
             and ".git" not in path.parts
             and not any(part.startswith(".preparing") for part in path.parts)
         )
-        assert all(one in everything for one in precious), step
+        assert all(one in everything for one in precious), killed
         world.update()
-        assert state() == wanted, step
-        if step % 10 == 0:
-            assert "nothing newer" in world.update(), step
-        assert not list(world.backup().glob("later-*")), step  # one backup, no file half written
-        step += 1 if committed else 5  # what follows differs in the last steps only
-    assert step > 20
+        assert state() == wanted, killed
+        assert not list(world.backup().glob("later-*")), killed  # one backup, no file half written
+    assert "nothing newer" in world.update()
 
 
 def interrupt(world, monkeypatch, at, kind=Killed):
@@ -1078,7 +1111,7 @@ def test_a_file_that_cannot_be_replaced(world, monkeypatch):
 
 
 MINE = answered(HALF, "    y = x\n    return y / 2")
-ONE_LINE = '@exercise\ndef half(x): return x / 2'
+ONE_LINE = "@exercise\ndef half(x): return x / 2"
 
 
 @pytest.mark.parametrize(
