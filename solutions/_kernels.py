@@ -120,7 +120,7 @@ def erf_root_half(x, squares=None):
 
 
 def gelu(x, keep):
-    """x times the chance below x, and (if keep) its slope, by which the way back multiplies.
+    """x times the probability below x, and (if keep) its slope, by which the way back multiplies.
 
     Uses up x, (rows, d): the result is written over it.
     """

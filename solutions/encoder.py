@@ -150,7 +150,7 @@ def _gelu_input(x):
 
 @checked(_gelu_input)
 def gelu(x):
-    """x times the chance that a standard normal number is below x; exact, not the tanh form.
+    """x times the probability that a standard normal number is below x; exact, not the tanh form.
 
     x: floats of any shape. Returns the same shape.
 
@@ -168,7 +168,7 @@ def _gelu_backward_input(grad_output, x):
 
 @checked(_gelu_backward_input)
 def gelu_backward(grad_output, x):
-    """Gradient of x: the chance of being below x, plus x times the normal density at x."""
+    """Gradient of x: the probability of being below x, plus x times the normal density at x."""
     below = 0.5 * (1 + erf(x / 2**0.5))
     density = np.exp(-0.5 * x**2) / (2 * np.pi) ** 0.5
     return grad_output * (below + x * density)
