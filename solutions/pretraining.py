@@ -53,8 +53,8 @@ def mask_tokens(input_ids, special_tokens_mask, vocab_size, mask_id, rng, rate=0
     """Ids with some tokens hidden, and labels: the hidden token's id, -100 where nothing is asked.
 
     input_ids: integers of any shape. special_tokens_mask: Booleans of that shape, True where a
-    token is never chosen ([CLS], [SEP], padding). Each other token is chosen with chance `rate`; of
-    the chosen, 80 % become [MASK], 10 % a random token, and 10 % stay.
+    token is never chosen ([CLS], [SEP], padding). Each other token is chosen with probability
+    `rate`; of the chosen, 80 % become [MASK], 10 % a random token, and 10 % stay.
 
     Draws in this order: rng.random (chosen or not), rng.random (which of the three), rng.integers
     (the random tokens), each of the shape of input_ids.
