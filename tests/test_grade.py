@@ -124,7 +124,7 @@ def test_what_the_notes_say(rows):
 def test_an_unknown_name_is_a_row_and_no_exercise(rows):
     row = of(rows, "no cell", "avrage")
     assert (row.status, row.note) == ("no such exercise", "did you mean average?")
-    counts = dict(grade.totals(rows))["no cell"]
+    counts = grade.totals(rows)["no cell"]
     assert counts["no such exercise"] == 1 and counts["not started"] == 1
 
 
@@ -318,8 +318,6 @@ def test_the_command(tmp_path, capsys):
     assert "average   wrong" in shown
     assert (tmp_path / "g.csv").read_bytes().startswith(b"\xef\xbb\xbfperson,lesson,exercise,")
     assert dict(os.environ) == before
-    assert course_main(["grade", str(folder), "--totals"]) == 0
-    assert "average" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -362,11 +360,11 @@ def test_only_what_is_used_runs():
         "scale = 2\n"
         "def wanted(model):\n    import re\n    return helper(np.ones(1)), [rate for q in model]\n"
     )
-    keep = grade.needed(tree.body, tree.body[-1])
+    keep, _ = grade.needed(tree.body, tree.body[-1])
     assert keep == [True, False, True, True, True, True]
 
 
 def test_the_imports_of_a_lesson():
     assert "import numpy as np" in grade.lesson_imports("01")
-    assert grade.lesson_imports("99") == []
-    assert any("gold_words" in one for one in grade.lesson_imports("08"))
+    assert grade.lesson_imports("99") == ""
+    assert "gold_words" in grade.lesson_imports("08")
