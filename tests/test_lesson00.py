@@ -7,6 +7,7 @@ import pytest
 from course import build
 from course.explore import _sliders, load_lessons
 from course.sliders import lesson00 as play
+from course.texts.small_passages import RELATIONS
 
 LESSONS = build.lessons()
 
@@ -16,27 +17,58 @@ def three():
     return play._three()
 
 
-def test_three_heads_answer_the_text_that_the_lesson_starts_with(three):
-    shown = play.three_heads("Mara Lind works at the museum in Oslo. The museum was dull, not "
-                             "lovely.", "Where does Mara work?", **three)
-    assert shown.facts["probabilities"].argmax() == list(three["classifier"].labels).index(
-        "negative")
-    assert ">museum</span>" in shown.body
-    assert shown.alt.endswith("Where does Mara work? museum.")
+def shown(three, **other):
+    """The picture of three heads, at the texts that the lesson starts with and `other`."""
+    controls = play.three_heads.slider.controls
+    return play.three_heads(**({name: one.first for name, one in controls.items()} | other),
+                            **three)
+
+
+def test_three_heads_answer_the_texts_that_the_lesson_starts_with(three):
+    drawn = shown(three)
+    labels = list(three["classifier"].labels)
+    assert drawn.facts["probabilities"].argmax() == labels.index("negative")
+    assert "Maria Keller: PER; Siemens: ORG; Berlin: LOC; Google: ORG." in drawn.alt
+    assert ">the violin</span>" in drawn.body
+    assert drawn.alt.endswith("What does Mara play? the violin.")
+
+
+def test_the_reader_declines_what_the_passage_does_not_tell_and_is_led_astray_by_other_questions(
+        three):
+    assert "not in this text" in shown(three, question="Where does Mara live?").alt
+    assert shown(three, question="Where does John live?").alt.endswith("? New York.")
+    assert shown(three, question="When does Mara play?").alt.endswith("? the violin.")
+
+
+def test_each_kind_of_question_that_the_lesson_names_is_one_that_the_reader_knows():
+    assert [relation.question.format("x") for relation in RELATIONS.values()] == [
+        "Where does x work?", "Where does x live?", "When was x born?", "What does x play?"]
+
+
+def test_only_the_answer_changes_with_the_question(three):
+    one, other = (shown(three, question=q) for q in ("What does Mara play?", "Who?"))
+    assert one.body.split("08, an answer")[0] == other.body.split("08, an answer")[0]
 
 
 def test_a_question_without_an_answer_is_told_so_in_the_picture(three):
-    shown = play.three_heads("Nina flew from Rome to Paris, and Google hired her.",
-                             "Who sold the <b>bridge</b>?", **three)
-    assert "not in this text" in shown.body and "not in this text" in shown.alt
-    assert "<b>bridge" not in shown.body
+    drawn = shown(three, passage="Nina flew from Rome to Paris, and Google hired her.",
+                  question="Who sold the <b>bridge</b>?")
+    assert "not in this text" in drawn.body and "not in this text" in drawn.alt
+    assert "<b>bridge" not in drawn.body
 
 
-def test_exchanging_the_two_adjectives_turns_the_verdict():
+@pytest.mark.parametrize(("text", "verdict", "read"), [
+    ("The hotel was not bad but good.", "positive", "good"),
+    ("The hotel was not good but bad.", "negative", "bad")])
+def test_in_the_first_picture_cls_reads_the_word_that_counts_and_that_had_read_but(
+        text, verdict, read):
     model = play.read_a_sentence.slider.given()["model"]
-    one, other = model.probabilities(["I expected a dull show but got a lovely one.",
-                                      "I expected a lovely show but got a dull one."])
-    assert model.labels[one.argmax()] == "positive" and model.labels[other.argmax()] == "negative"
+    assert play.read_a_sentence.slider.controls["text"].first == "The hotel was not bad but good."
+    facts = play.read_a_sentence(text, model).facts
+    tokens = model.attention(text)[0]
+    assert model.labels[facts["probabilities"].argmax()] == verdict
+    assert tokens[facts["most"]] == read and facts["weights"].max() > 0.7
+    assert tokens[facts["before"].argmax()] == "but"
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)

@@ -8,8 +8,7 @@ from course.explore import Text, slider
 from course.sliders import lesson06, lesson07, lesson08
 
 
-@slider(text=Text("I expected a dull show but got a lovely one.", label="a sentence",
-                  max_length=200),
+@slider(text=Text("The hotel was not bad but good.", label="a sentence", max_length=200),
         lesson="00", given=lambda: {"model": weights.sentiment()})
 def read_a_sentence(text, model):
     """A sentence of the reader's through the trained classifier."""
@@ -21,32 +20,37 @@ def _three():
             "reader": lesson08.trained()["model"]}
 
 
-@slider(text=Text("Mara Lind works at the museum in Oslo. The museum was dull, not lovely.",
-                  label="a text", max_length=240),
-        question=Text("Where does Mara work?", label="a question", max_length=80),
+# One text cannot be of the kind that each of three small models was trained on: each has its own.
+@slider(review=Text("The museum was dull, not lovely.", label="a text to judge", max_length=200),
+        names=Text("Maria Keller left Siemens in Berlin for Google.", label="a text with names",
+                   max_length=160),
+        passage=Text("Mara Lind plays the violin. John Smith lives in New York.",
+                     label="a passage", max_length=240),
+        question=Text("What does Mara play?", label="a question", max_length=80),
         lesson="00", given=_three)
-def three_heads(text, question, classifier, tagger, reader):
-    """One text through three heads: a class, a label for each word, an answer to a question."""
-    if not text.strip():
-        return Picture("Type a text.", "Nothing typed yet.", kind="html")
-    probabilities = classifier.probabilities([text])[0]
+def three_heads(review, names, passage, question, classifier, tagger, reader):
+    """What three heads say: a class, a label for each word, an answer to a question."""
+    if not (review.strip() and names.strip() and passage.strip()):
+        return Picture("Type a text in each field.", "A text is missing.", kind="html")
+    probabilities = classifier.probabilities([review])[0]
     verdict = bars(probabilities, classifier.labels, vmax=1, width=240,
                    color=[PALETTE[name] for name in classifier.labels],
                    probabilities=probabilities)
-    found = [(e.start, e.end, e.type) for e in tagger.predict(text)]
-    tagged = entities(text, found)
+    found = [(e.start, e.end, e.type) for e in tagger.predict(names)]
+    tagged = entities(names, found)
     try:
-        answer = reader.answer(question, text)
+        answer = reader.answer(question, passage)
         said = answer.text or "it says: not in this text"
     except ValueError as error:
         answer, said = None, str(error)
     marked = f"<i>{html.escape(visible(said))}</i>"
     if answer is not None and answer.text:
-        marked = (html.escape(visible(text[:answer.start]))
+        marked = (html.escape(visible(passage[:answer.start]))
                   + f'<span style="background:{mix(PALETTE["start"], 0.3)};color:{INK};'
                   f'border-radius:4px;padding:1px 4px">{html.escape(visible(answer.text))}</span>'
-                  + html.escape(visible(text[answer.end:])))
-    rows = (f'<b>06, a class for the text</b><div style="margin-top:6px">'
+                  + html.escape(visible(passage[answer.end:])))
+    rows = (f'<b>06, a class for the text</b>: {html.escape(visible(review))}'
+            f'<div style="margin-top:6px">'
             f"{verdict._repr_html_()}</div>",
             f"<b>07, a label for each word</b><br>{tagged.body}",
             f"<b>08, an answer in the text</b>: {html.escape(visible(question))}<br>"
