@@ -37,6 +37,7 @@ from solutions.checkpoint import (
     tokenizer_from_checkpoint,
     write_safetensors,
 )
+from solutions.encoder import EncoderConfig
 from solutions.frozen import FrozenBelow, linear_probe, standardize, trained_names
 from solutions.near_reader import Excerpt, Item, NearReader, sentence_spans
 from solutions.sentence_vectors import cosine_similarity, search, sentence_vectors
@@ -50,6 +51,7 @@ __all__ = [
     "TOKENIZER",
     "VOCAB",
     "WEIGHTS",
+    "EncoderConfig",
     "Excerpt",
     "FrozenBelow",
     "Item",
