@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course.exercises import Case, Mistake, register
+from course.exercises import Case, Mistake, _unstable, register
 from solutions import attention, multi_head
 from solutions.attention import merge_heads, scaled_dot_product_attention, softmax, split_heads
 from solutions.multi_head import absorb_block
@@ -18,7 +18,7 @@ def self_attention(x, w_query, w_key, w_value, mask=None):
     return scaled_dot_product_attention(x @ w_query, x @ w_key, x @ w_value, mask)
 
 
-def _attend(query, key, value, mask=None, scale=None):
+def _attend(query, key, value, mask=None, scale=None, softmax=softmax):
     """Attention, the scores divided by the root of `scale` in place of the width."""
     scores = query @ np.swapaxes(key, -1, -2) / (scale or query.shape[-1]) ** 0.5
     weights = softmax(scores if mask is None else np.where(mask, scores, -np.inf))
@@ -32,7 +32,8 @@ def _self_loop(x, w_query, w_key, w_value, mask=None):
     for i in range(n):
         seen = [j for j in range(n) if mask is None or mask[i, j]]
         query = x[i] @ w_query
-        powers = [np.exp(query @ keys[j] / len(query) ** 0.5) for j in seen]
+        scores = [query @ keys[j] / len(query) ** 0.5 for j in seen]
+        powers = [np.exp(score - max(scores)) for score in scores]
         for j, power in zip(seen, powers, strict=True):
             weights[i, j] = power / sum(powers)
     return weights @ np.array(values), weights
@@ -47,6 +48,10 @@ def _projections(n, d, w, v, masked=False):
     return make
 
 
+def _projections_far(rng):
+    return (np.eye(3), *_unstable.far_vectors(), rng.normal(size=(3, 2))), {}
+
+
 register(
     name="self_attention",
     lesson="02",
@@ -58,6 +63,8 @@ register(
         Case("4 tokens, all of width 4", _projections(4, 4, 4, 4),
              why="a turned matrix runs silently"),
         Case("5 tokens under a causal mask", _projections(5, 4, 3, 3, masked=True)),
+        Case("scores of 2000 beside 1999, and a row of -2000", _projections_far,
+             why=_unstable.WHY),
     ],
     mistakes=[
         Mistake("only_output", lambda *args, **kw: self_attention(*args, **kw)[0],
@@ -107,6 +114,9 @@ register(
                 lambda x, w_query, w_key, w_value, mask=None: _attend(x @ w_query, x @ w_key,
                                                                       x @ w_value),
                 "Right without a mask; with one, nothing is hidden. Pass `mask` on."),
+        *_unstable.mistakes(
+            lambda softmax: lambda x, w_query, w_key, w_value, mask=None: _attend(
+                x @ w_query, x @ w_key, x @ w_value, mask, softmax=softmax)),
     ],
     also_right=[
         _self_loop,
@@ -299,7 +309,7 @@ def _heads_case(batch, length, d, num_heads, mask=None, dtype="float64"):
     return make
 
 
-def _heads(x, params, num_heads, mask=None, *, wrong=""):
+def _heads(x, params, num_heads, mask=None, *, wrong="", softmax=softmax):
     """Multi-head attention with one part done wrongly, for the mistakes below."""
     def project(part, vectors):
         weight = params[part + ".weight"]
@@ -320,7 +330,8 @@ def _heads(x, params, num_heads, mask=None, *, wrong=""):
     if wrong == "keys_for_values":
         value = key
     scale = {"by_model": x.shape[-1], "by_heads": num_heads}.get(wrong)
-    output, weights = _attend(query, key, value, None if wrong == "mask_ignored" else mask, scale)
+    output, weights = _attend(query, key, value, None if wrong == "mask_ignored" else mask, scale,
+                              softmax)
     if wrong == "mean_weights":
         weights = weights.mean(axis=1)
     merged = output if wrong == "not_merged" else merge(output)
@@ -360,6 +371,15 @@ def _heads_einsum(x, params, num_heads, mask=None):
     return np.einsum("bhnw,hwd->bnd", output, last) + params["output.bias"], weights
 
 
+def _heads_far(rng):
+    """One head of width 4 and no biases before it, so that the scores are _unstable.FAR."""
+    params = {f"{part}.weight": rng.normal(size=(4, 4)) for part in ("value", "output")}
+    for part, rows in zip(("query", "key"), _unstable.far_vectors(), strict=True):
+        params[part + ".weight"] = np.concatenate([rows, np.zeros((1, 4))])
+    params |= {f"{part}.bias": np.zeros(4) for part in ("query", "key", "value", "output")}
+    return (np.eye(3, 4)[None], params, 1), {}
+
+
 _TWO_REAL = np.array([[True, True, True], [True, True, False]])[:, None, None, :]
 
 register(
@@ -377,6 +397,7 @@ register(
         Case("padding hidden", _heads_case(2, 3, 8, 2, mask=_TWO_REAL)),
         Case("causal", _heads_case(1, 4, 6, 2, mask=attention.causal_mask(4))),
         Case("float32", _heads_case(1, 3, 4, 2, dtype="float32")),
+        Case("scores of 2000 beside 1999, and a row of -2000", _heads_far, why=_unstable.WHY),
     ],
     mistakes=[
         Mistake("only_output", lambda *args, **kw: _heads(*args, **kw)[0],
@@ -424,6 +445,9 @@ register(
         Mistake("mask_ignored", _wrongly("mask_ignored"),
                 "Right without a mask; with one, nothing is hidden. Pass `mask` on to "
                 "scaled_dot_product_attention."),
+        *_unstable.mistakes(
+            lambda softmax: lambda x, params, num_heads, mask=None: _heads(
+                x, params, num_heads, mask, softmax=softmax)),
     ],
     also_right=[_heads_by_slices, _heads_einsum,
                 lambda x, params, num_heads, mask=None: _heads(x, params, num_heads, mask)],
@@ -478,6 +502,10 @@ def _cross(query_from, key_from, value_from, use_mask=True):
     return wrong
 
 
+def _cross_far(rng):
+    return (np.eye(3), np.eye(3), *_unstable.far_vectors(), rng.normal(size=(3, 2))), {}
+
+
 register(
     name="cross_attention",
     lesson="02",
@@ -491,6 +519,7 @@ register(
         Case("4 tokens ask 2, width 3", _cross_case(4, 2, 3, 3, 2, 3)),
         Case("with a mask", _cross_case(2, 3, 3, 3, 2, 3, [[True, True, False],
                                                            [False, False, False]])),
+        Case("scores of 2000 beside 1999, and a row of -2000", _cross_far, why=_unstable.WHY),
     ],
     mistakes=[
         Mistake("only_output", lambda *args, **kw: cross_attention(*args, **kw)[0],
@@ -513,6 +542,10 @@ register(
                 "the values of memory: keys and values belong together."),
         Mistake("mask_ignored", _cross("x", "memory", "memory", use_mask=False),
                 "Right without a mask; with one, nothing is hidden. Pass `mask` on."),
+        *_unstable.mistakes(
+            lambda softmax: lambda x, memory, w_query, w_key, w_value, mask=None: _attend(
+                x @ w_query, memory @ w_key, memory @ w_value, mask, softmax=softmax),
+            _unstable.GUARDED),
     ],
     also_right=[
         _cross_loop,
@@ -672,6 +705,10 @@ def _absorb(highest, total, output, scores, value, *, wrong=""):
     fade, powers = np.exp(highest - shift), np.exp(scores - shift)
     if wrong == "unshifted":
         powers = np.exp(scores)
+    if wrong.startswith("ratio"):
+        fade = np.exp(highest) / np.exp(shift)
+    if wrong == "ratios_everywhere":
+        powers = np.exp(scores) / np.exp(shift)
     if wrong == "inverse":
         fade = np.where(highest == -np.inf, 0, np.exp(np.where(highest == -np.inf, 0,
                                                                shift - highest)))
@@ -743,6 +780,12 @@ register(
                                               rng.normal(size=(2, 2))), {}),
              why="exp(1000) is inf"),
         Case("two heads, float32", lambda rng: _state(rng, (2, 3), 2, 4, dtype="float32")),
+        Case("scores of 1000 before, and of -1000", lambda rng: (
+                 (np.array([[1000.0], [-1001.0]]), np.array([[1.5], [2.0]]),
+                  np.array([[0.5, 1.0], [1.0, 2.0]]), np.array([[1001.0, 999.0],
+                                                                [-1000.0, -1002.0]]),
+                  rng.normal(size=(2, 2))), {}),
+             why="exp(1000) / exp(1001) is inf / inf; exp(1000 - 1001) is not"),
     ],
     mistakes=[
         Mistake("no_fade", _stepwise("no_fade"),
@@ -784,6 +827,12 @@ register(
         Mistake("no_guard", _stepwise("no_guard"),
                 "Right until a row has seen nothing but -inf: -inf minus -inf is NaN. Shift by 0 "
                 "there."),
+        Mistake("ratio_of_powers", _stepwise("ratio_of_powers"),
+                "You divide exp(old highest) by exp(new highest). On paper that is the same; at "
+                "1000 it is inf / inf. Subtract first, then one exp."),
+        Mistake("ratios_everywhere", _stepwise("ratios_everywhere"),
+                "You take exp(score) / exp(highest). On paper that is exp(score - highest); at "
+                "1000 it is inf / inf. Subtract first, then exp."),
     ],
     also_right=[_absorb_one_by_one, _absorb_by_choice],
     hints=[
