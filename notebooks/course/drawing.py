@@ -206,17 +206,20 @@ def _number(value, fmt):
 
 def heatmap(matrix, rows=None, columns=None, *, title="", row_title="", column_title="", vmin=0.0,
             vmax=1.0, color=PALETTE["weight"], negative=PALETTE["key"], mask=None, fmt="{:.2f}",
-            marks=(), cell=None, row_color=INK, column_color=INK, alt=None, **facts):
+            marks=(), cell=None, row_color=None, column_color=None, alt=None, **facts):
     """A matrix as colored cells with its numbers in them.
 
     matrix  : (rows, columns) numbers; below zero they take the color `negative`
     mask    : (rows, columns) Booleans, False = hatched out ("may not be attended")
     marks   : (row, column) cells that get a frame
     vmin, vmax : the values of no color and of full color; give them where the data move
+    row_color, column_color : of the names; where they are queries and keys, their roles' colors
     """
     matrix = np.asarray(matrix, dtype=float)
     n, m = matrix.shape
-    row_color, column_color = as_ink(row_color), as_ink(column_color)
+    roles = {name: PALETTE[name] for name in ("query", "key")}
+    row_color = as_ink(row_color or roles.get(row_title, INK))
+    column_color = as_ink(column_color or roles.get(column_title, INK))
     rows = [shorten(r) for r in (rows if rows is not None else range(n))]
     columns = [shorten(c) for c in (columns if columns is not None else range(m))]
     longest = max([len(_number(v, fmt)) for v in matrix.ravel() if np.isfinite(v)] + [1])

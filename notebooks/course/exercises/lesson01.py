@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course.exercises import Case, Mistake, register
+from course.exercises import Case, Mistake, _unstable, register
 from solutions import attention as solution
 
 # --- similarity ---------------------------------------------------------------------------------
@@ -140,6 +140,8 @@ register(
              why="nothing may be attended: zeros, not NaN"),
         Case("four axes, float32",
              lambda rng: ((rng.normal(size=(2, 2, 3, 4)).astype("float32"),), {})),
+        Case("scores of 2000 beside 1999, and a row of -2000",
+             lambda rng: ((_unstable.FAR.copy(),), {}), why=_unstable.WHY),
     ],
     mistakes=[
         Mistake("no_exp", lambda scores, axis=-1: scores / scores.sum(axis=axis, keepdims=True),
@@ -158,6 +160,15 @@ register(
         Mistake("axis_ignored", lambda scores, axis=-1: solution.softmax(scores),
                 "Right along the last axis, but `axis` is not used: with axis=0 the columns must "
                 "sum to 1."),
+        Mistake("axis_ignored_no_guard",
+                lambda scores, axis=-1: _softmax_shifted(scores, -1, guard=False),
+                "`axis` is not used: with axis=0 the columns must sum to 1. Both the maximum and "
+                "the sum go along `axis`. (Then the row of -inf: it gives NaN, and should give "
+                "zeros.)"),
+        Mistake("axis_ignored_no_shift",
+                lambda scores, axis=-1: np.exp(scores) / np.exp(scores).sum(-1, keepdims=True),
+                "`axis` is not used: with axis=0 the columns must sum to 1. And nothing is "
+                "subtracted before exp, so exp(1000) is inf and inf / inf is NaN."),
         Mistake("everything", _softmax_over_everything,
                 "All your weights together sum to 1. Each row has to sum to 1 by itself: sum along "
                 "`axis`."),
@@ -175,6 +186,7 @@ register(
         Mistake("empty_row", lambda scores, axis=-1: _softmax_shifted(scores, axis, guard=False),
                 "Right except for a row of -inf only: -inf minus -inf is NaN. Such a row has "
                 "nothing to attend to, and its weights are zeros."),
+        *_unstable.mistakes(lambda softmax: softmax, _unstable.GUARDED[1:]),
     ],
     also_right=[_softmax_loop, _softmax_by_logs],
     hints=[
@@ -253,6 +265,10 @@ def _three(n, m, d, v, dtype="float64"):
                         {})
 
 
+def _three_far(rng):
+    return (*_unstable.far_vectors(), rng.normal(size=(3, 2))), {}
+
+
 def _attention_loop(query, key, value):
     output, every = [], []
     for q in query:
@@ -278,6 +294,7 @@ register(
         Case("3 queries, 3 keys, all of width 3", _three(3, 3, 3, 3),
              why="every wrong transposition runs here"),
         Case("one query, four keys", _three(1, 4, 2, 3)),
+        Case("scores of 2000 beside 1999, and a row of -2000", _three_far, why=_unstable.WHY),
     ],
     mistakes=[
         Mistake("only_output", lambda query, key, value: attention(query, key, value)[0],
@@ -305,6 +322,8 @@ register(
                 lambda query, key, value: _attend(softmax(softmax(scaled_scores(query, key))),
                                                   value),
                 "softmax is applied twice; the second time it makes all weights nearly equal."),
+        *_unstable.mistakes(lambda softmax: lambda query, key, value: _attend(
+            softmax(scaled_scores(query, key)), value)),
     ],
     also_right=[
         _attention_loop,
@@ -457,6 +476,13 @@ def _unscaled(query, key, value, mask=None):
     return _masked(query * np.sqrt(query.shape[-1]), key, value, mask, how="sentinel")
 
 
+def _with_softmax(softmax):
+    def answer(query, key, value, mask=None):
+        scores = query @ np.swapaxes(key, -1, -2) / query.shape[-1] ** 0.5
+        return _attend(softmax(scores if mask is None else np.where(mask, scores, -np.inf)), value)
+    return answer
+
+
 def _sdpa_einsum(query, key, value, mask=None):
     scores = np.einsum("...nd,...md->...nm", query, key) / query.shape[-1] ** 0.5
     weights = softmax(scores if mask is None else np.where(mask, scores, -np.inf))
@@ -491,6 +517,7 @@ register(
         Case("a row that may see nothing", lambda rng: _batch(rng, _EMPTY)),
         Case("float32, a row that may see nothing",
              lambda rng: _batch(rng, _EMPTY, dtype="float32")),
+        Case("scores of 2000 beside 1999, and a row of -2000", _three_far, why=_unstable.WHY),
     ],
     mistakes=[
         Mistake("unscaled", _unscaled,
@@ -527,6 +554,7 @@ register(
                 "You add a large negative number. In a row that may see nothing the hidden keys "
                 "then get weight all the same. Replace the scores: "
                 "np.where(mask, scores, -np.inf)."),
+        *_unstable.mistakes(_with_softmax, _unstable.GUARDED),
     ],
     also_right=[_sdpa_einsum, _sdpa_loop],
     hints=[

@@ -19,6 +19,8 @@ SENTENCES = {
     "Washington signed it": np.array([[1.0, 1.0], [2.0, 0.0], [0.2, 0.2]]),
     "flew to Washington": np.array([[0.0, 2.0], [0.2, 0.2], [1.0, 1.0]]),
     "Washington flew to Washington": np.array([[1.0, 1.0], [0.0, 2.0], [0.2, 0.2], [1.0, 1.0]]),
+    "In town Washington signed it there": np.array(
+        [[0.1, 0.1], [0.0, 1.2], [1.0, 1.0], [2.0, 0.0], [0.2, 0.2], [0.0, 1.2]]),
 }
 
 
@@ -29,33 +31,40 @@ SENTENCES = {
 def which_washington(sentence, sharpness):
     """What attention makes of Washington: where it looks, and the vector that comes out."""
     words, x = sentence.split(), SENTENCES[sentence]
-    at = words.index("Washington")
+    places = [i for i, word in enumerate(words) if word == "Washington"]
     output, weights = scaled_dot_product_attention(sharpness * x, x, x)
-    person, place = output[at]
+    look = arcs(words, weights[places[0]], places[0], title="Where Washington looks")
+    names, numbers, colors = [], [1.0, 1.0], [PALETTE["reference"]] * 2
+    for number, at in enumerate(places):
+        after = "after" if len(places) == 1 else f"{('first', 'second')[number]}, after"
+        names += [f"{after}: person", f"{after}: place"]
+        numbers += list(output[at])
+        colors += [PALETTE["PER"], PALETTE["LOC"]]
+    person, place = output[places[0]]
     verdict = "neither" if abs(person - place) < 1e-9 else "person" if person > place else "place"
-    look = arcs(words, weights[at], at, title="Where Washington looks")
-    after = bars([1.0, 1.0, person, place],
-                 ["before: person", "before: place", "after: person", "after: place"],
-                 title=f"Its vector leans to: {verdict}", vmax=2.0,
-                 color=[PALETTE["reference"]] * 2 + [PALETTE["PER"], PALETTE["LOC"]])
-    return side_by_side(look, after, weights=weights)
+    # one word with one set of neighbors comes out as one vector
+    leans = "Both vectors lean" if len(places) > 1 else "Its vector leans"
+    after = bars(numbers, ["before: person", "before: place", *names], vmax=2.0, color=colors,
+                 title=f"{leans} to: {verdict}")
+    return side_by_side(look, after, weights=weights, output=output[places], verdict=verdict)
 
 
-KEYS = {"fish": np.array([0.2, 1.2]), "bank": np.array([1.0, 0.9]), "money": np.array([1.3, 0.0])}
+KEYS = {"fish": np.array([0.0, 1.2]), "bank": np.array([1.0, 0.8]), "money": np.array([1.3, 0.0])}
 
 
 @slider(angle=Range(0, 355, 5, start=335, label="angle of the query",
                     words=lambda v: f"{v} degrees"),
-        length=Range(0.0, 3.0, 0.1, start=1.0, label="length of the query"), lesson="01")
+        length=Range(0.0, 2.0, 0.1, start=1.0, label="length of the query"), lesson="01")
 def query_direction(angle, length):
     """A query turned in the plane; the dot product with three keys and the softmax of it."""
     query = length * np.array([np.cos(np.radians(angle)), np.sin(np.radians(angle))])
-    scores = np.array([query @ key for key in KEYS.values()])
+    # at a right angle 0, not the dust that a sine of 180 degrees leaves
+    scores = np.array([query @ key for key in KEYS.values()]).round(12) + 0.0
     weights = softmax(scores)
     arrows = plane([("query", query, PALETTE["query"])]
                    + [(name, key, PALETTE["key"]) for name, key in KEYS.items()],
-                   title="Query and keys", limit=3.2, size=280)
-    top = bars(scores, list(KEYS), title="dot products", vmin=-4, vmax=4, width=220,
+                   title="Query and keys", limit=2.2, size=280)
+    top = bars(scores, list(KEYS), title="dot products", vmin=-2.6, vmax=2.6, width=220,
                color=PALETTE["key"])
     low = bars(weights, list(KEYS), title="weights (softmax)", vmax=1, width=220)
     return side_by_side(arrows, side_by_side(top, low, down=True), weights=weights)
@@ -75,21 +84,54 @@ def temperature_picture(temperature):
                 title=f"Spread over about {np.exp(spread):.1f} keys of {len(SCORES)}")
 
 
-@slider(width=Range(1, 512, 1, start=64, label="width d"),
-        scaled=Choice(["divided by √d", "not divided"], label="scores"), lesson="01")
-def width_picture(width, scaled):
-    """Weights of one random query over eight random keys, and what softmax lets back through."""
-    rng = np.random.default_rng(3)
-    query, keys = rng.normal(size=512)[:width], rng.normal(size=(8, 512))[:, :width]
-    scores = keys @ query / (np.sqrt(width) if scaled.startswith("divided") else 1.0)
-    weights = softmax(scores)
-    slope = np.abs(np.diag(softmax_backward(np.eye(8), np.tile(weights, (8, 1)))))
-    names = [f"key {i}" for i in range(8)]
-    left = bars(weights, names, vmax=1, width=220,
-                title=f"weights: about {np.exp(float(entropy(weights))):.1f} of 8 keys")
-    right = bars(slope, names, vmax=0.25, width=220, fmt="{:.4f}", color=PALETTE["value"],
-                 title="slope of each weight")
-    return side_by_side(left, right, weights=weights)
+@cache
+def by_width(keys=8, tries=200, seed=0):
+    """Means over many random queries, for widths of 1, 2, 4, ... 512 numbers.
+
+    Returns {"divided by √d": parts, "not divided": parts}, each with `weights` (widths, keys) from
+    the largest to the smallest, `slopes` of the same places and `spread` (widths,): how many keys
+    with equal weights would be as widely spread, exp of the entropy.
+    """
+    rng = np.random.default_rng(seed)
+    found = {name: {"weights": [], "slopes": [], "spread": []}
+             for name in ("divided by √d", "not divided")}
+    for width in WIDTHS:
+        scores = np.einsum("td,tkd->tk", rng.normal(size=(tries, width)),
+                           rng.normal(size=(tries, keys, width)))
+        for name, divisor in zip(found, (np.sqrt(width), 1.0), strict=True):
+            weights = np.sort(softmax(scores / divisor), axis=-1)[:, ::-1]
+            slopes = [softmax_backward(np.tile(one, (tries, 1)), weights) @ one
+                      for one in np.eye(keys)]
+            found[name]["weights"].append(weights.mean(axis=0))
+            found[name]["slopes"].append(np.mean(slopes, axis=1))
+            found[name]["spread"].append(np.exp(entropy(weights)).mean())
+    return {name: {part: np.array(rows) for part, rows in parts.items()}
+            for name, parts in found.items()}
+
+
+WIDTHS = [2**i for i in range(10)]
+
+
+@slider(doublings=Range(0, 9, 1, start=2, label="width d",
+                        words=lambda v: f"{2**v} number{'s' * (v > 0)} a vector"), lesson="01")
+def width_picture(doublings):
+    """Weights, slopes and spread of random queries at one width, scores divided by √d and not."""
+    found, rows = by_width(), []
+    names = ["largest", "2nd", "3rd"] + [f"{n}th" for n in range(4, 9)]
+    for name, parts in found.items():
+        weights, slopes = parts["weights"][doublings], parts["slopes"][doublings]
+        rows.append(side_by_side(
+            bars(weights, names, vmax=1, width=120, title=f"Weights, {name}"),
+            bars(slopes, names, vmax=0.2, width=100, fmt="{:.3f}", color=PALETTE["value"],
+                 title="Their slopes")))
+    spread = curves({name: parts["spread"] for name, parts in found.items()}, x=WIDTHS, x_log=True,
+                    x_title="width d", y_title="keys", y_limits=(0, 8), size=(230, 330),
+                    title="About so many of 8 keys",
+                    points=[(WIDTHS[doublings], parts["spread"][doublings],
+                             f"{parts['spread'][doublings]:.1f}") for parts in found.values()])
+    shown = {part: np.array([parts[part][doublings] for parts in found.values()])
+             for part in ("weights", "slopes", "spread")}
+    return side_by_side(side_by_side(*rows, down=True), spread, **shown)
 
 
 MASK_WORDS = ["they", "flew", "to", "Rome", "[PAD]", "[PAD]"]
@@ -111,35 +153,8 @@ def mask_picture(padding, causal, order):
     else:
         weights = scaled_dot_product_attention(x, x, x)[1] * mask
     grid = heatmap(weights, MASK_WORDS, MASK_WORDS, mask=mask, title="weights", row_title="query",
-                   column_title="key", row_color=PALETTE["query"], column_color=PALETTE["key"])
+                   column_title="key")
     sums = bars(weights.sum(axis=-1), MASK_WORDS, vmax=1, width=160, title="sum of each row",
                 color=PALETTE["weight"])
     facts = {"weights": weights, "mask": mask} if order.startswith("before") else {}
     return side_by_side(grid, sums, **facts)
-
-
-@slider(width=Range(1, 512, 1, start=64, label="mark the width"), lesson="01")
-def entropy_by_width(width):
-    """Spread of attention over 32 keys against the width, scaled and not."""
-    widths, plain, scaled = spread_by_width()
-    at = int(np.argmin(np.abs(widths - width)))
-    return curves({"not divided": plain, "divided by √d": scaled}, x=widths, x_log=True,
-                  x_title="width d", y_title="entropy (nats)", y_limits=(0, 3.7),
-                  title="How widely a query spreads over 32 keys",
-                  lines=[(float(np.log(32)), "all keys alike")],
-                  verticals=[(width, f"d = {width}")],
-                  points=[(widths[at], plain[at], f"{plain[at]:.2f}"),
-                          (widths[at], scaled[at], f"{scaled[at]:.2f}")])
-
-
-@cache
-def spread_by_width(widths=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512), keys=32, tries=200, seed=0):
-    """Mean entropy of the weights of random unit-scale queries: widths, unscaled, scaled."""
-    rng = np.random.default_rng(seed)
-    plain, scaled = [], []
-    for width in widths:
-        scores = np.einsum("td,tkd->tk", rng.normal(size=(tries, width)),
-                           rng.normal(size=(tries, keys, width)))
-        plain.append(entropy(softmax(scores)).mean())
-        scaled.append(entropy(softmax(scores / np.sqrt(width))).mean())
-    return np.array(widths), np.array(plain), np.array(scaled)
