@@ -160,6 +160,15 @@ register(
         Mistake("axis_ignored", lambda scores, axis=-1: solution.softmax(scores),
                 "Right along the last axis, but `axis` is not used: with axis=0 the columns must "
                 "sum to 1."),
+        Mistake("axis_ignored_no_guard",
+                lambda scores, axis=-1: _softmax_shifted(scores, -1, guard=False),
+                "`axis` is not used: with axis=0 the columns must sum to 1. Both the maximum and "
+                "the sum go along `axis`. (Then the row of -inf: it gives NaN, and should give "
+                "zeros.)"),
+        Mistake("axis_ignored_no_shift",
+                lambda scores, axis=-1: np.exp(scores) / np.exp(scores).sum(-1, keepdims=True),
+                "`axis` is not used: with axis=0 the columns must sum to 1. And nothing is "
+                "subtracted before exp, so exp(1000) is inf and inf / inf is NaN."),
         Mistake("everything", _softmax_over_everything,
                 "All your weights together sum to 1. Each row has to sum to 1 by itself: sum along "
                 "`axis`."),
