@@ -112,8 +112,8 @@ def by_width(keys=8, tries=200, seed=0):
 WIDTHS = [2**i for i in range(10)]
 
 
-@slider(doublings=Range(0, 9, 1, start=2, label="width d",
-                        words=lambda v: f"{2**v} number{'s' * (v > 0)} a vector"), lesson="01")
+@slider(doublings=Range(0, 9, 1, start=2, label="doublings of the width",
+                        words=lambda v: f"d = {2**v}"), lesson="01")
 def width_picture(doublings):
     """Weights, slopes and spread of random queries at one width, scores divided by √d and not."""
     found, rows = by_width(), []
