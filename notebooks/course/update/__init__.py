@@ -25,7 +25,7 @@ from course import build
 from course.exercises import _store
 
 from . import _finish
-from ._finish import UpdateError, git
+from ._finish import git
 from ._plan import FILES, Plan
 from ._versions import from_folder, from_git
 
@@ -35,43 +35,34 @@ def prepare(plan: Plan, home: Path) -> Path:
 
     It appears in the backups under its name in one step, once all of it is there.
     """
-    backups = home / "backups"
-    backups.mkdir(parents=True, exist_ok=True)
-    for left in backups.glob(".preparing-*"):  # by a run that did not get far
-        shutil.rmtree(left, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix=".preparing-", dir=backups))
+    now = datetime.now()
+    folder = home / "backups" / ".preparing"
+    final = folder.with_name(f"{now:%Y-%m-%d-%H%M%S-%f}")
+    if folder.exists():  # left by a run that did not get far
+        shutil.rmtree(folder)
+    new = folder / "update" / "new"
+    new.mkdir(parents=True)
     keep = _finish.copy_in_one_step
     for path in sorted(plan.backup):
         keep(plan.root / path, folder / "files" / path)
-    for path in sorted(home.rglob("*")):
-        if path.is_file() and backups not in path.parents and path.name != ".lock":
-            keep(path, folder / "learner" / path.relative_to(home))
-    puts = []
+    shutil.copytree(home, folder / "learner", ignore=shutil.ignore_patterns("backups", ".lock"))
     for path, content in plan.put.items():
-        target = folder / "update" / "new" / path
         if isinstance(content, Path):
-            keep(content, target)
+            keep(content, new / path)
         else:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
-        puts.append([path, _finish.digest(plan.root / path), _finish.digest(target)])
+            (new / path).parent.mkdir(parents=True, exist_ok=True)
+            (new / path).write_bytes(content)
     # The package last: until then the old one is whole, and can start again.
-    puts.sort(key=lambda one: (one[0].startswith("notebooks/course/"), one[0]))
-    removes = [[path, _finish.digest(plan.root / path)] for path in plan.remove]
+    paths = sorted(plan.put, key=lambda path: (path.startswith("notebooks/course/"), path))
+    files = [
+        [path, _finish.digest(plan.root / path), _finish.digest(new / path)]
+        for path in [*paths, *plan.remove]
+    ]
+    steps = {"root": str(plan.root.resolve()), "files": files, "git": plan.versions.git}
     keep(Path(_finish.__file__), folder / "update" / "finish.py")
-    steps = {"root": str(plan.root.resolve()), "put": puts, "remove": removes,
-             "git": plan.versions.git}  # fmt: skip
     (folder / "update" / "plan.json").write_text(json.dumps(steps, indent=1), encoding="utf-8")
-    now = datetime.now()
-    name = now.strftime("%Y-%m-%d-%H%M%S")
-    final = next(
-        path
-        for path in (backups / f"{name}{more}" for more in ("", *(f"-{i}" for i in range(2, 999))))
-        if not path.exists()
-    )
-    (folder / "report.md").write_text(
-        plan.text(f"Update of {now:%Y-%m-%d, %H:%M}", final), encoding="utf-8", newline="\n"
-    )
+    report = plan.text(f"Update of {now:%Y-%m-%d, %H:%M}", final)
+    (folder / "report.md").write_text(report, encoding="utf-8", newline="\n")
     return folder.rename(final)
 
 
@@ -90,15 +81,14 @@ def finish(backup: Path, root: Path) -> None:
     print((backup / "report.md").read_text(encoding="utf-8"), end="")
 
 
-def run(root: Path, source: str | None, dry_run: bool) -> None:
+def run(root: Path, source: Path | None, dry_run: bool) -> None:
     """The command; UpdateError says why nothing, or not all, was done."""
     home = _store.home()
-    begun = sorted((home / "backups").glob("[!.]*/update/plan.json"))
-    for steps in begun:
-        print(f"The update of {steps.parents[1].name} was interrupted.")
-        if not dry_run:
-            finish(steps.parents[1], root)
+    begun = list((home / "backups").glob("[!.]*/update/plan.json"))  # one at the most
     if begun:
+        print(f"The update of {begun[0].parents[1].name} was interrupted.")
+        if not dry_run:
+            finish(begun[0].parents[1], root)
         again = "It would be finished first." if dry_run else "It is finished now."
         print(f"\n{again} Run the command again to look for a still newer version.")
         return
@@ -106,7 +96,7 @@ def run(root: Path, source: str | None, dry_run: bool) -> None:
         if source is None:
             versions = from_git(root, Path(folder))
         else:
-            versions = from_folder(root, Path(source), Path(folder))
+            versions = from_folder(root, source, Path(folder))
         if versions is None:
             return
         plan = Plan(root, versions)
@@ -131,7 +121,9 @@ def main(arguments=None, root: Path = build.ROOT) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m course update", description=__doc__.splitlines()[0]
     )
-    parser.add_argument("--from", dest="source", metavar="FOLDER", help="a newer copy, unpacked")
+    parser.add_argument(
+        "--from", dest="source", type=Path, metavar="FOLDER", help="a newer copy, unpacked"
+    )
     parser.add_argument("--dry-run", action="store_true", help="change nothing, say what would be")
     given = parser.parse_args(arguments)
     try:
@@ -139,12 +131,6 @@ def main(arguments=None, root: Path = build.ROOT) -> int:
     except KeyboardInterrupt:
         print("Interrupted; nothing is lost. Run the same command again.", file=sys.stderr)
         return 130
-    except Exception as error:
-        # Code that prepared an interrupted update has an UpdateError of its own.
-        if type(error).__name__ != UpdateError.__name__:
-            raise
-        print(f"python -m course update: {error}", file=sys.stderr)
-        return 1
     return 0
 
 

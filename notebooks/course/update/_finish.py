@@ -19,30 +19,39 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 
-class UpdateError(Exception):
-    """The update cannot go on; the message says why and what to do."""
+class UpdateError(SystemExit):
+    """The update cannot go on: Python prints the message, which says why and what to do."""
 
 
-def finish(backup: Path, root: Path) -> None:
+def finish(backup: Path, root: Path | None = None) -> None:
     """Do the steps of the update prepared in `backup`, all or what an interruption left.
 
-    UpdateError where a file cannot be replaced; once the cause is gone, call it again.
+    root: the copy of the course, where it was moved since. UpdateError where a file cannot be
+    replaced; once the cause is gone, call it again.
     """
     prepared = backup / "update"
     plan = json.loads((prepared / "plan.json").read_text(encoding="utf-8"))
+    root = root or Path(plan["root"])
     try:
-        for path, before, after in plan["put"]:
-            if digest(root / path) != after:
-                _keep_later_work(backup, root, path, before)
-                copy_in_one_step(prepared / "new" / path, root / path)
-        for path, before in plan["remove"]:
-            if digest(root / path) is not None:
-                _keep_later_work(backup, root, path, before)
+        for path, before, after in plan["files"]:  # digests; None where there is no file
+            now = digest(root / path)
+            if now == after:
+                continue
+            if now not in (None, before):
+                kept = f"later-{now[:8]}/{path}"
+                copy_in_one_step(root / path, backup / kept)
+                _add_to_report(
+                    backup,
+                    f"`{path}` was changed after the update was interrupted; that state is kept "
+                    f"as `{kept}` in the backup.",
+                )
+            if after is None:
                 (root / path).unlink()
+            else:
+                copy_in_one_step(prepared / "new" / path, root / path)
     except OSError as error:
         raise UpdateError(
             f"{error.filename or path}: {error.strerror or error}. The update is half done and "
@@ -63,6 +72,17 @@ def digest(path: Path) -> str | None:
         return None
 
 
+def copy_in_one_step(source: Path, target: Path) -> None:
+    """Copy a file so that at any moment the target is the old one or the new one."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".{target.name}.update")  # left by a kill, the next run takes it
+    shutil.copyfile(source, draft)
+    shutil.copymode(source, draft)
+    with open(draft, "r+b") as file:
+        os.fsync(file.fileno())
+    os.replace(draft, target)
+
+
 def git(root: Path, *arguments: str, given: str | None = None, **environment: str) -> str:
     """What git prints; UpdateError with git's own words where it fails or is not there."""
     try:
@@ -77,45 +97,13 @@ def git(root: Path, *arguments: str, given: str | None = None, **environment: st
             "python -m course update --from FOLDER."
         ) from None
     if done.returncode != 0:
-        lines = (done.stderr or done.stdout).strip().splitlines() or ["failed"]
-        told = [line for line in lines if line.startswith(("fatal:", "error:"))]
-        raise UpdateError(f"git {arguments[0]}: {' '.join(told or lines[-1:])}")
+        raise UpdateError(f"git {arguments[0]}: {' '.join(done.stderr.split())}")
     return done.stdout.rstrip("\n")
-
-
-def _keep_later_work(backup: Path, root: Path, path: str, before: str | None) -> None:
-    """Copy a file that changed since the update was prepared."""
-    now = digest(root / path)
-    if now is None or now == before:
-        return
-    kept = f"later-{now[:8]}/{path}"
-    if not (backup / kept).exists():
-        copy_in_one_step(root / path, backup / kept)
-        _add_to_report(
-            backup,
-            f"`{path}` was changed after the update was interrupted; that state is kept as "
-            f"`{kept}` in the backup.",
-        )
-
-
-def copy_in_one_step(source: Path, target: Path) -> None:
-    """Copy a file so that at any moment the target is the old one or the new one."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        shutil.copyfile(source, draft)
-        shutil.copymode(source, draft)
-        with open(draft, "r+b") as file:
-            os.fsync(file.fileno())
-        os.replace(draft, target)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _move_branch(root: Path, plan: dict, prepared: Path, backup: Path) -> None:
     """Bring the branch to the new version, and leave the files as they are now."""
-    head = git(root, "rev-parse", "HEAD")
-    parents = git(root, "rev-parse", "HEAD^@").split()
+    head, *parents = git(root, "rev-list", "--parents", "-n1", "HEAD").split()
     if head == plan["head"]:
         target = _merged(root, plan, prepared) if plan["merge"] else plan["new"]
     elif head == plan["new"] or parents == [plan["head"], plan["new"]]:
@@ -133,37 +121,27 @@ def _move_branch(root: Path, plan: dict, prepared: Path, backup: Path) -> None:
 def _merged(root: Path, plan: dict, prepared: Path) -> str:
     """A commit on top of the learner's: the new version, and their files as they are now."""
     index = {"GIT_INDEX_FILE": str(prepared / "index")}
-    (prepared / "index").unlink(missing_ok=True)
     git(root, "read-tree", plan["new"], **index)
     listed = "".join(f"{path}\0" for path in plan["paths"])
     git(root, "update-index", "--add", "--remove", "-z", "--stdin", given=listed, **index)
     tree = git(root, "write-tree", **index)
-    try:
-        git(root, "var", "GIT_COMMITTER_IDENT")
-        who = {}
-    except UpdateError:  # no name is set here: the one that the last commit has
-        name, mail = git(root, "log", "-1", "--format=%an%n%ae").split("\n")
-        who = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": mail,
-               "GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": mail}  # fmt: skip
-    return git(
-        root, "commit-tree", tree, "-p", plan["head"], "-p", plan["new"],
-        "-m", plan["message"], **who,
-    )  # fmt: skip
+    # Whoever made the last commit: perhaps no name is set here.
+    name, mail = git(root, "log", "-1", "--format=%an%n%ae").split("\n")
+    who = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": mail,
+           "GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": mail}  # fmt: skip
+    parents = ("-p", plan["head"], "-p", plan["new"])
+    return git(root, "commit-tree", tree, *parents, "-m", plan["message"], **who)
 
 
 def _add_to_report(backup: Path, line: str) -> None:
     report = backup / "report.md"
-    text = report.read_text(encoding="utf-8") if report.is_file() else ""
-    draft = report.with_name(".report.tmp")
+    text = report.read_text(encoding="utf-8")
+    draft = report.with_name(".report.update")
     draft.write_text(f"{text}\n- {line}\n", encoding="utf-8", newline="\n")
     os.replace(draft, report)
 
 
 if __name__ == "__main__":
     _backup = Path(__file__).resolve().parents[1]
-    _plan = json.loads((_backup / "update" / "plan.json").read_text(encoding="utf-8"))
-    try:
-        finish(_backup, Path(_plan["root"]))
-    except UpdateError as _error:
-        sys.exit(str(_error))
+    finish(_backup)
     print(f"The update is finished. What it did: {_backup / 'report.md'}")

@@ -12,13 +12,13 @@ import copy
 import difflib
 import re
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import nbformat
 from nbformat import NotebookNode
 
 from course import build
+from course.grade import answers_in
 
 HEADING = nbformat.v4.new_markdown_cell(
     "## Your own cells\n\nThe update found no place for these in the lesson itself.",
@@ -48,14 +48,8 @@ def made_ids(cell: NotebookNode) -> set[str]:
 
 def exercise_in(cell: NotebookNode) -> str | None:
     """The exercise that a cell holds, even where its code is not finished and does not parse."""
-    if cell.cell_type != "code":
-        return None
-    with contextlib.suppress(build.BuildError):
-        name = build.exercise_name(cell.source)
-        if name:
-            return name
-    found = re.search(r"^@(?:\w+\.)?exercise\b.*\n(?:@.*\n)*def\s+(\w+)", cell.source, re.MULTILINE)
-    return found[1] if found else None
+    found = answers_in(cell.source) if cell.cell_type == "code" else []
+    return found[0].name if found else None
 
 
 def exercise_id(name: str) -> str:
@@ -76,52 +70,45 @@ def put_back(mine: str, base: str | None, new: str) -> tuple[str, str | None]:
     """
     if base is not None and build._tidy(base) == build._tidy(new):
         return mine, None  # the course did not change this cell
+    mine = mine.strip("\n")
     try:
-        have, want = build.exercise_definition(mine), build.exercise_definition(new)
-        old = build.exercise_definition(base or mine)
-    except build.BuildError:
+        have, want, old = map(build.exercise_definition, (mine, new, base or mine))
+    except build.BuildError:  # several in one cell
         have = None
     if have is None:
         return new, "the code in your cell is not one finished function"
     if _task(have) != _task(want):
-        if _signature(old) != _signature(want):
-            now, before = _signature(want), _signature(old)
-            return new, f"the exercise's parameters are now {now}, and were {before}"
-        if _task(old) != _task(want):
+        (now, task), (before, old_task) = _task(want), _task(old)
+        if before != now:
+            return new, f"the exercise's parameters are now ({now}), and were ({before})"
+        if old_task != task:
             return new, "the exercise's description changed"
-        if _signature(have) != _signature(want):
-            return new, f"your function takes {_signature(have)}, not {_signature(want)}"
-    body, frame = _split(mine, have)
-    new_frame = _split(new, want)[1]
-    filled = "\n".join([*new_frame[0], *body, *new_frame[1]])
-    if _dumped_body(filled) != _dumped_body(mine):
+        if _task(have)[0] != now:
+            return new, f"your function takes ({_task(have)[0]}), not ({now})"
+    frame, (head, tail) = _frame(mine, have), _frame(new, want)
+    made = "\n".join([*head, *build.body_lines(mine, have), *tail])
+    if _body(build.exercise_definition(made)) != _body(have):
         return new, "your function's body does not fit into the new cell as it is"
-    if frame not in [new_frame, *([_split(base, old)[1]] if base is not None else [])]:
-        return filled, "your function's body was put back, but your cell held more than that"
-    return filled, None
+    if frame != (head, tail) and (base is None or frame != _frame(base, old)):
+        return made, "your function's body was put back, but your cell held more than that"
+    return made, None
 
 
 def _task(node: ast.FunctionDef) -> tuple[str, str]:
-    return _signature(node), ast.get_docstring(node) or ""
+    """What an exercise asks for: the parameters and the description."""
+    return build._signature(node), ast.get_docstring(node) or ""
 
 
-def _signature(node: ast.FunctionDef) -> str:
-    return f"({build._signature(node)})"
+def _body(node: ast.FunctionDef | None) -> list[str] | None:
+    return node and [ast.dump(one) for one in build._without_docstring(node)]
 
 
-def _dumped_body(source: str) -> str | None:
-    with contextlib.suppress(build.BuildError):
-        node = build.exercise_definition(source)
-        return node and ast.dump(ast.Module(build._without_docstring(node), []))
-    return None
-
-
-def _split(source: str, node: ast.FunctionDef) -> tuple[list[str], tuple[list[str], list[str]]]:
-    """The lines of a function's body, and those of its cell before and after them."""
-    lines = build._tidy(source).splitlines()
+def _frame(source: str, node: ast.FunctionDef) -> tuple[list[str], list[str]]:
+    """The lines of an exercise's cell before the function's body and after it."""
+    lines = [line.rstrip() for line in source.splitlines()]
     has_docstring = build._without_docstring(node) is not node.body
     first = node.body[0].end_lineno if has_docstring else node.body[0].lineno - 1
-    return build.body_lines("\n".join(lines), node), (lines[:first], lines[node.end_lineno :])
+    return lines[:first], lines[node.end_lineno :]
 
 
 def set_aside(name: str, source: str, why: str) -> NotebookNode:
@@ -153,7 +140,7 @@ def own_version(cell: NotebookNode) -> NotebookNode:
 def clean(cell: NotebookNode) -> NotebookNode:
     """A copy of a cell, without outputs: they come from the old version."""
     made = copy.deepcopy(cell)
-    if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", made.get("id", "")):
+    if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", made.id):
         made.id = f"own-{min(made_ids(cell), default='cell')}"
     if made.cell_type == "code":
         made.outputs, made.execution_count = [], None
@@ -199,32 +186,26 @@ class Lesson:
 def tell_apart(lesson: Lesson, versions: list[NotebookNode]) -> None:
     """Find the exercises in a lesson, and the other cells that the course shipped.
 
-    versions: what is known of the course's cells: lessons of the old version and of the new, and
-    the worked copy, whose cells have the same ids.
+    versions: what is known of the course's lesson, the old version and the new.
     """
-    sources = defaultdict(set)
-    for cell in (cell for one in versions for cell in one.cells):
-        sources[cell.id].add(bare(cell))
+    ids = {cell.id for one in versions for cell in one.cells}
     names = {name for one in versions for name in exercises_of(one)}
     by_id = {exercise_id(name): name for name in names}
     cells = lesson.notebook.cells
     for sure in (True, False):  # the cell that was shipped goes before a copy of it
         for index, cell in enumerate(cells):
-            given = cell.get("id", "")
-            name = exercise_in(cell) or by_id.get(given)
-            if name and (given == exercise_id(name) if sure else name in names):
+            name = exercise_in(cell) or by_id.get(cell.id)
+            if name and (cell.id == exercise_id(name) if sure else name in names):
                 lesson.exercises.setdefault(name, index)
-    here = {cell.get("id", "") for cell in cells}
+    unseen = ids - {cell.id for cell in cells}
     for index, cell in enumerate(cells):
-        given, made = cell.get("id", ""), made_ids(cell)
-        plain = re.sub(r"-\d+$", "", given)  # equal cells are told apart by a number
         if index in lesson.exercises.values():
             continue
-        if given in sources or re.fullmatch(r"[0-9a-f]{12}", plain):
+        plain = re.sub(r"-\d+$", "", cell.id)  # equal cells are told apart by a number
+        if re.fullmatch(r"[0-9a-f]{12}", plain):
             # A hash of the content is its own proof, whatever version the cell comes from.
-            same = plain in made or bare(cell) in sources.get(given, ())
-            lesson.shipped[index] = bool(bare(cell)) and not same
-        elif made & (set(sources) - here):  # an editor gave the cell another id
+            lesson.shipped[index] = bool(bare(cell)) and plain not in made_ids(cell)
+        elif made_ids(cell) & unseen:  # an editor gave the cell another id
             lesson.shipped[index] = False
 
 
@@ -249,7 +230,7 @@ def counterparts(lesson: Lesson, new: NotebookNode) -> dict[int, int]:
     found = {i: at_name[name] for name, i in lesson.exercises.items() if name in at_name}
     for index in lesson.shipped:
         cell = lesson.notebook.cells[index]
-        known = [at_id[one] for one in (cell.get("id"), *made_ids(cell)) if one in at_id]
+        known = [at_id[one] for one in (cell.id, *made_ids(cell)) if one in at_id]
         if known:
             found[index] = known[0]
     for index in sorted(set(lesson.shipped) - set(found)):
@@ -270,18 +251,14 @@ def counterparts(lesson: Lesson, new: NotebookNode) -> dict[int, int]:
 
 
 def combine(
-    new: NotebookNode,
-    lessons: list[Lesson],
-    answers: dict[str, Lesson],
-    gone: set[str],
-    note: Callable,
-) -> NotebookNode:
-    """The new lesson with the learner's answers and cells in it.
+    new: NotebookNode, lessons: list[Lesson], answers: dict[str, Lesson], gone: set[str]
+) -> tuple[NotebookNode, dict[str, list]]:
+    """The new lesson with the learner's answers and cells in it, and what to report.
 
     lessons: what the learner has of this lesson, mostly one. answers: for an exercise's name, the
-    lesson that holds an answer. gone: names of exercises that no new lesson has. note(kind, name,
-    why): what the report counts or names.
+    lesson that holds an answer. gone: names of exercises that no new lesson has.
     """
+    said = defaultdict(list)
     after = defaultdict(list)
     for lesson in lessons:
         places = counterparts(lesson, new)
@@ -289,21 +266,20 @@ def combine(
         anchor = START
         for index, cell in enumerate(lesson.notebook.cells):
             name = names.get(index)
-            if HEADING.id == cell.get("id") or HEADING.source == cell.source:
+            if HEADING.id == cell.id or HEADING.source == cell.source:
                 anchor = END
             elif name is not None or index in lesson.shipped:
                 anchor = places.get(index, END)
                 if name in gone and answers[name] is lesson:
                     why = "the newer version has no exercise of this name"
                     after[END].append(set_aside(name, cell.source, why))
-                    note("gone", name)
+                    said["gone"].append(name)
                 elif lesson.shipped.get(index):
                     after[anchor].append(own_version(cell))
-                    line = bare(cell).splitlines()[0]
-                    note("edited", line if len(line) <= 50 else f"{line[:49].rstrip()} …")
+                    said["edited"].append(bare(cell).splitlines()[0])
             elif cell.source.strip():
                 after[anchor].append(clean(cell))
-                note("own")
+                said["own"].append(cell)
     made = copy.deepcopy(new)
     made.cells = after[START]
     for index, cell in enumerate(copy.deepcopy(new.cells)):
@@ -313,13 +289,12 @@ def combine(
             lesson = answers[name]
             mine, base, blank = lesson.source(name), lesson.base_source(name), cell.source
             # `.learner` holds functions without the rest of their cells.
-            base = base if not lesson.problem else None
-            cell.source, why = put_back(mine, base, blank)
-            if why and lesson.problem and cell.source != blank:
-                why = None
-            if why:
+            cell.source, why = put_back(mine, None if lesson.problem else base, blank)
+            if why and not (lesson.problem and cell.source != blank):
                 made.cells.append(set_aside(name, mine, why))
-            note("beside" if why else "answer", name, why)
+                said["beside"].append((name, why))
+            else:
+                said["answer"].append(name)
         made.cells += after[index]
     for lesson in lessons:
         kernel = lesson.notebook.metadata.get("kernelspec", {})
@@ -330,4 +305,4 @@ def combine(
     taken = {}
     for cell in made.cells:  # ids have to differ
         cell.id = build._unused(cell.id, taken)
-    return made
+    return made, said

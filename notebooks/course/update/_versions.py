@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,47 +20,45 @@ class Versions:
     new: Path
     base: Path | None
     title: str
-    git: dict | None = None  # how to move the branch: see update_finish._move_branch
+    git: dict | None = None  # how to move the branch: see _finish._move_branch
 
 
 def from_git(root: Path, folder: Path) -> Versions | None:
     """Fetch, and write both versions below `folder`; None where there is nothing newer."""
     _usable_checkout(root)
     try:
-        branch = git(root, "symbolic-ref", "--quiet", "--short", "HEAD")
+        git(root, "symbolic-ref", "--quiet", "HEAD")
     except UpdateError:
         raise UpdateError(
             "no branch is checked out here (git calls it a detached HEAD). Go back to your branch, "
             "such as with `git switch main`, and run this again."
         ) from None
-    remote, upstream = _upstream(root, branch)
-    if remote != ".":
-        try:
-            git(root, "fetch", "--quiet", remote)
-        except UpdateError as error:
-            raise UpdateError(
-                f"the newer version could not be fetched from {remote} ({error}). Nothing was "
-                "changed. Try again with a network, or unpack a download and name it with --from."
-            ) from None
+    upstream = _upstream(root)
+    remote = upstream.split("/")[0]
+    try:
+        git(root, "fetch", "--quiet", remote)
+    except UpdateError as error:
+        raise UpdateError(
+            f"the newer version could not be fetched from {remote} ({error}). Nothing was changed. "
+            "Try again with a network, or unpack a download and name it with --from."
+        ) from None
     head, new = git(root, "rev-parse", "HEAD"), git(root, "rev-parse", upstream)
     try:
         base = git(root, "merge-base", head, new)
     except UpdateError:
         raise UpdateError(
-            f"your branch {branch} and {upstream} have no common history. Clone the course into "
-            "another folder, and name that folder with --from."
+            f"your branch and {upstream} have no common history. Clone the course into another "
+            "folder, and name that folder with --from."
         ) from None
-    address = git(root, "config", f"remote.{remote}.url") if remote != "." else "this clone"
-    where = f"{upstream} of {re.sub('//[^/@]*@', '//', address)}"  # a password is not for reports
     if base == new:
-        print(f"There is nothing newer: this copy has all of {where}.")
+        print(f"There is nothing newer: this copy has all of {upstream}.")
         return None
     changed = git(root, "diff", "--name-only", "--no-renames", "-z", base, head)
     day = git(root, "log", "-1", "--format=%cs", new)
     return Versions(
         _checkout(root, new, folder / "new"),
         _checkout(root, base, folder / "base"),
-        f"{where}, version {new[:9]} of {day}; before: {base[:9]}",
+        f"{upstream}, version {new[:9]} of {day}; before: {base[:9]}",
         {
             "head": head, "new": new, "merge": base != head,
             "paths": [path for path in changed.split("\0") if path],
@@ -84,7 +81,7 @@ def from_folder(root: Path, source: Path, folder: Path) -> Versions:
         _usable_checkout(root)
         head = git(root, "rev-parse", "HEAD")
         with contextlib.suppress(UpdateError):
-            head = git(root, "merge-base", head, git(root, "rev-parse", "@{upstream}"))
+            head = git(root, "merge-base", head, _upstream(root))
         base = _checkout(root, head, folder / "base")
     return Versions(source, base, str(source))
 
@@ -100,11 +97,12 @@ def _usable_checkout(root: Path) -> None:
         raise
     if top.resolve() != root.resolve():
         raise UpdateError(f"this copy lies within another git repository, {top}. {other}")
+    folder = root / git(root, "rev-parse", "--git-dir")
     for name, undo in (
         ("MERGE_HEAD", "merge"), ("rebase-merge", "rebase"), ("rebase-apply", "rebase"),
         ("CHERRY_PICK_HEAD", "cherry-pick"), ("REVERT_HEAD", "revert"),
     ):  # fmt: skip
-        if (root / git(root, "rev-parse", "--git-path", name)).exists():
+        if (folder / name).exists():
             raise UpdateError(
                 f"a git {undo} stopped half-way here. Take it back with `git {undo} --abort`, "
                 "which keeps what you committed, and run this again."
@@ -118,17 +116,13 @@ def _usable_checkout(root: Path) -> None:
         )
 
 
-def _upstream(root: Path, branch: str) -> tuple[str, str]:
-    """The remote and the branch to update from: the tracked one, else what the clone came from."""
-    with contextlib.suppress(UpdateError):
-        upstream = git(root, "rev-parse", "--abbrev-ref", "@{upstream}")
-        return git(root, "config", f"branch.{branch}.remote"), upstream
-    remotes = git(root, "remote").split()
-    remote = "origin" if "origin" in remotes else (remotes or [None])[0]
-    for name in (f"{remote}/HEAD", f"{remote}/main", f"{remote}/master"):
+def _upstream(root: Path) -> str:
+    """The branch to update from, as `origin/main`: the tracked one, else the clone's own."""
+    for name in ("@{upstream}", "origin/HEAD", "origin/main"):
         with contextlib.suppress(UpdateError):
-            git(root, "rev-parse", "--verify", "--quiet", name)
-            return remote, git(root, "rev-parse", "--abbrev-ref", name)
+            full = git(root, "rev-parse", "--symbolic-full-name", name)
+            if full.startswith("refs/remotes/"):  # a tracked branch may be one of this clone
+                return full.removeprefix("refs/remotes/")
     raise UpdateError(
         "this clone does not say where newer versions come from. Add the course's address with "
         "`git remote add origin ADDRESS` and `git fetch origin`, or unpack a newer copy and name "
@@ -147,10 +141,8 @@ def _checkout(root: Path, commit: str, folder: Path) -> Path:
 
 def files_of(folder: Path | None) -> set[str]:
     """The course's files in a folder, as paths with `/`; nothing that a run or an editor made."""
-    if folder is None:
-        return set()
     found = set()
-    for place, folders, names in os.walk(folder):
+    for place, folders, names in os.walk(folder) if folder is not None else ():
         folders[:] = [one for one in folders if one not in SKIPPED and not one.endswith("egg-info")]
         inside = Path(place).relative_to(folder)
         found |= {(inside / name).as_posix() for name in names if not name.endswith(".pyc")}
