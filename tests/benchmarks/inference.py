@@ -5,8 +5,8 @@
 --torch-python: a Python that has torch, transformers and NumPy; this one needs NumPy alone. Both
 sides run in processes of their own with the same number of threads, and answer in turn, ours,
 theirs, ours, ...: a loaded machine then slows both. Each case prints the ratio of the medians, as
-`NAME ratio 0.xx (at most 0.yy)`; the exit code is 1 if one is above what it may be. Beside it stands
-what the matrix products with the weights take alone: no encoder on this BLAS can be below that.
+`NAME ratio 0.xx (at most 0.yy)`; the exit code is 1 if one is above what it may be. Beside it
+stands what the products with the weights take alone: no encoder on this BLAS can be below that.
 """
 
 import argparse
