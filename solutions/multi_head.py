@@ -67,6 +67,23 @@ def multi_head_attention(x, params, num_heads, mask=None):
 # --- In blocks ------------------------------------------------------------------------------------
 
 
+def _state(name, array, shape):
+    """Raise unless the last two axes are those of `shape`; the others may broadcast."""
+    _checks.floats(name, array)
+    if array.shape[-2:] != shape[-2:]:
+        raise ValueError(f"{name}: expected floats of shape {shape}, got {_checks.describe(array)}")
+
+
+def _common(where, *arrays):
+    """The shape to which all axes but the last two broadcast."""
+    shapes = [array.shape[:-2] for array in arrays]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        got = ", ".join(map(str, shapes))
+        raise ValueError(f"{where}: expected leading axes that agree, got {got}") from None
+
+
 def _absorb_input(highest, total, output, scores, value):
     where = "absorb_block"
     _checks.floats(f"{where}: scores", scores)
@@ -75,16 +92,16 @@ def _absorb_input(highest, total, output, scores, value):
             f"{where}: scores: expected (..., queries, keys) with at least one key, "
             f"got {_checks.describe(scores)}"
         )
-    rows = (*scores.shape[:-1], 1)
-    _checks.floats(f"{where}: highest", highest, shape=rows)
-    _checks.floats(f"{where}: total", total, shape=rows)
+    for name, array in (("highest", highest), ("total", total)):
+        _state(f"{where}: {name}", array, (*scores.shape[:-1], 1))
     _checks.floats(f"{where}: value", value)
     if value.ndim < 2 or value.shape[-2] != scores.shape[-1]:
         raise ValueError(
             f"{where}: expected one value for each key, got scores {scores.shape} "
             f"and value {value.shape}"
         )
-    _checks.floats(f"{where}: output", output, shape=(*scores.shape[:-1], value.shape[-1]))
+    _state(f"{where}: output", output, (*scores.shape[:-1], value.shape[-1]))
+    _common(where, highest, total, output, scores, value)
 
 
 @checked(_absorb_input)
@@ -110,20 +127,29 @@ def absorb_block(highest, total, output, scores, value):
 
 def _blockwise_input(query, key, value, mask=None, block=64):
     where = "blockwise_attention"
-    _checks.floats(f"{where}: query", query)
-    if query.ndim < 2:
+    for name, array in (("query", query), ("key", key), ("value", value)):
+        _checks.floats(f"{where}: {name}", array)
+        if array.ndim < 2:
+            raise ValueError(
+                f"{where}: {name}: expected at least two axes (..., tokens, width), "
+                f"got {_checks.describe(array)}"
+            )
+    if key.shape[-1] != query.shape[-1]:
         raise ValueError(
-            f"{where}: query: expected at least two axes (..., tokens, width), "
-            f"got {_checks.describe(query)}"
+            f"{where}: key: expected the width of the query, {query.shape[-1]}, "
+            f"got {_checks.describe(key)}"
         )
-    leading = query.shape[:-2]
-    _checks.floats(f"{where}: key", key, shape=(*leading, "m", query.shape[-1]))
     if key.shape[-2] == 0:
         raise ValueError(f"{where}: expected at least one key, got key {key.shape}")
-    _checks.floats(f"{where}: value", value, shape=(*leading, key.shape[-2], "v"))
+    if value.shape[-2] != key.shape[-2]:
+        raise ValueError(
+            f"{where}: value: expected one for each of {key.shape[-2]} keys, "
+            f"got {_checks.describe(value)}"
+        )
+    leading = _common(where, query, key, value)
     _checks.whole(f"{where}: block", block, 1)
     if mask is not None:
-        _checks.mask(f"{where}: mask", mask, (*query.shape[:-1], key.shape[-2]))
+        _checks.mask(f"{where}: mask", mask, (*leading, query.shape[-2], key.shape[-2]))
         if mask.ndim == 0 or mask.shape[-1] != key.shape[-2]:
             raise ValueError(
                 f"{where}: mask: expected a last axis of {key.shape[-2]}, one entry for each key, "

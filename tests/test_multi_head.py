@@ -161,6 +161,20 @@ def bad_params(**changes):
 X = np.ones((1, 3, 4))
 
 
+@pytest.mark.parametrize("query", [(), (1,), (3, 1), (3, 2)])
+@pytest.mark.parametrize("key", [(), (2,), (1, 2), (3, 2)])
+@pytest.mark.parametrize("value", [(), (2,), (3, 1)])
+def test_leading_axes_broadcast_as_in_attention(query, key, value):
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=shape) for shape in
+              ((*query, 4, 5), (*key, 7, 5), (*value, 7, 3))]
+    for mask in (None, rng.random((4, 7)) < 0.7):
+        expected, _ = attention.scaled_dot_product_attention(*arrays, mask)
+        got = multi_head.blockwise_attention(*arrays, mask, block=3)
+        assert got.shape == expected.shape
+        np.testing.assert_allclose(got, expected, atol=1e-12)
+
+
 @pytest.mark.parametrize(("call", "words"), [
     (lambda: multi_head.multi_head_attention(X, some_params(4), 3), "3 heads can share equally"),
     (lambda: multi_head.multi_head_attention(X, some_params(4), 0), "of at least 1, got 0"),
@@ -179,7 +193,11 @@ X = np.ones((1, 3, 4))
     (lambda: multi_head.blockwise_attention(X, X, X[:, :2]), "value"),
     (lambda: multi_head.blockwise_attention(X, np.ones((1, 3, 5)), X), "key"),
     (lambda: multi_head.blockwise_attention(X, X, X, np.ones((3, 1), bool)), "last axis of 3"),
+    (lambda: multi_head.blockwise_attention(np.ones((2, 3, 4)), np.ones((3, 3, 4)), X),
+     "leading axes that agree, got (2,), (3,), (1,)"),
     (lambda: multi_head.absorb_block(X, X, X, X, X), "highest"),
+    (lambda: multi_head.absorb_block(X[..., 0], X[..., :1], X, X, X), "highest"),
+    (lambda: multi_head.absorb_block(X[..., :1], X[..., 0], X, X, X), "total"),
     (lambda: multi_head.absorb_block(X[..., :1], X[..., :1], X, X, X), "one value for each key"),
 ])
 def test_bad_input_is_named(call, words):
