@@ -15,10 +15,16 @@ import inspect
 import numpy as np
 
 
-def checked(check):
-    """Decorate a function so that `check`, called with the same arguments, runs before it."""
+def checked(check, numbers=()):
+    """Decorate a function so that `check`, called with the same arguments, runs before it.
+
+    numbers: names of parameters that are single numbers. One of NumPy's is handed on as Python's:
+    a np.float64 makes float64 of every float32 array that it meets, a float does not.
+    """
 
     def decorate(function):
+        names = list(inspect.signature(function).parameters)
+
         @functools.wraps(function)
         def call(*args, **kwargs):
             try:
@@ -28,11 +34,18 @@ def checked(check):
                 # terms, not in those of its check.
                 inspect.signature(function).bind(*args, **kwargs)
                 raise
+            if numbers:
+                args = [_plain(a) if name in numbers else a for name, a in zip(names, args)]
+                kwargs = {n: _plain(a) if n in numbers else a for n, a in kwargs.items()}
             return function(*args, **kwargs)
 
         return call
 
     return decorate
+
+
+def _plain(value):
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def describe(value):
@@ -63,11 +76,14 @@ def _fits(actual, shape):
 def floats(name, array, ndim=None, shape=None):
     """Raise unless `array` is a float array; with `ndim` axes; of `shape`.
 
-    A size in `shape` may be None or a word such as "length": any size fits, and the word is shown.
+    float16 is for files: sums overflow beyond 65504, and an eps of 1e-12 is 0 in it. A size in
+    `shape` may be None or a word such as "length": any size fits, and the word is shown.
     """
     numbers = isinstance(array, (np.ndarray, np.floating))
     if not numbers or array.dtype.kind != "f":
         raise ValueError(f"{name}: expected a NumPy array of floats, got {describe(array)}")
+    if array.dtype.itemsize < 4:
+        raise ValueError(f"{name}: expected float32 or float64, got {describe(array)}")
     if ndim is not None and array.ndim != ndim:
         axes = "1 axis" if ndim == 1 else f"{ndim} axes"
         raise ValueError(f"{name}: expected floats with {axes}, got {describe(array)}")
@@ -137,6 +153,12 @@ def positive(name, value):
     """Raise unless `value` is a finite number above 0."""
     if not _number(value) or not 0 < value < float("inf"):
         raise ValueError(f"{name}: expected a number above 0, got {describe(value)}")
+
+
+def at_least_zero(name, value):
+    """Raise unless `value` is a finite number, 0 or above."""
+    if not _number(value) or not 0 <= value < float("inf"):
+        raise ValueError(f"{name}: expected a number of at least 0, got {describe(value)}")
 
 
 def fraction(name, value):

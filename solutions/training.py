@@ -14,6 +14,7 @@ Loshchilov and Hutter, 2019, https://arxiv.org/abs/1711.05101; Devlin et al., 20
 
 import dataclasses
 import itertools
+import sys
 
 import numpy as np
 
@@ -176,6 +177,8 @@ class AdamW:
             _checks.floats(f"AdamW: {name}", array)
             if not array.flags.c_contiguous:
                 raise ValueError(f"AdamW: {name}: expected a contiguous array, got a view")
+        if not isinstance(betas, (tuple, list)) or len(betas) != 2:
+            raise ValueError(f"AdamW: betas: expected two numbers, got {betas!r}")
         for which, beta in zip(("first", "second"), betas, strict=True):
             _checks.fraction(f"AdamW: {which} beta", beta)
         _checks.positive("AdamW: eps", eps)
@@ -188,6 +191,7 @@ class AdamW:
 
     def step(self, grads, lr):
         """One update. grads: {name: gradient}; a parameter without one stays as it is."""
+        _checks.at_least_zero("AdamW: lr", lr)
         for name, grad in grads.items():
             if name not in self.params:
                 raise ValueError(f"AdamW: grads: expected the names of params, got {name!r}")
@@ -328,8 +332,10 @@ def fit(
     dev_every: look at dev every so many steps, and at the end; once an epoch if None.
     watch: an object with start(total), step(step, loss, lr), dev(step, score), end(reason).
 
-    KeyboardInterrupt ends the run cleanly, and so does a loss that is no longer a number; in both
-    cases, too, the best parameters so far are kept. The same seed gives the same numbers.
+    KeyboardInterrupt ends the run cleanly. So does a loss, a norm of the gradients or a score that
+    is no longer a number, and a FloatingPointError, by which evaluate and score say the same of
+    logits. In all these cases, too, the best parameters so far are kept. The same seed gives the
+    same numbers.
     """
     _fit_input(train, dev, epochs, steps, batch_size, lr, warmup, clip, dev_every)
     per_epoch = -(-len(train) // batch_size)
@@ -354,11 +360,22 @@ def fit(
             if not np.isfinite(loss):
                 history.stopped = f"diverged at step {step} of {total}: the loss is {loss}"
                 break
-            if clip is not None:
-                grads, _ = clip_by_global_norm(grads, clip)
+            grads, norm = clip_by_global_norm(grads, clip or sys.float_info.max)
+            if not np.isfinite(norm):  # the step would make NaN of all parameters
+                history.stopped = (
+                    f"diverged at step {step} of {total}: the norm of the gradients is {norm}"
+                )
+                break
             optimizer.step(grads, rate)
             if dev is not None and (step % dev_every == 0 or step == total):
-                result = float(look(model, dev))
+                try:
+                    result = float(look(model, dev))
+                except FloatingPointError as error:
+                    history.stopped = f"diverged at step {step} of {total}: {error}"
+                    break
+                if np.isnan(result):
+                    history.stopped = f"diverged at step {step} of {total}: the score is nan"
+                    break
                 history.dev_steps.append(step)
                 history.dev_scores.append(result)
                 if result > history.best_score:
@@ -381,8 +398,9 @@ class SideBySide:
 
     A large matrix product uses all processors by itself; what stands between two products uses one.
     Where inputs are long that is much of the time. The gradients of the parts are averaged by how
-    many labels each counts, so that they are those of the whole batch; dropout draws other numbers,
-    the same ones for the same seed and number of parts, whatever the machine.
+    many labels each counts, so that they are those of the whole batch. What is random (dropout, the
+    tokens that a MaskedWordModel hides) is drawn for each part: not as for the whole batch, but the
+    same for the same seed and number of parts, whatever the machine.
 
     model: as for `fit`. parts: into how many to cut a batch, at least 1.
     """
@@ -436,6 +454,12 @@ def _fit_input(train, dev, epochs, steps, batch_size, lr, warmup, clip, dev_ever
         raise ValueError(
             f"fit: expected epochs or steps, one of them, got epochs={epochs} and steps={steps}"
         )
+    for name, examples in (("train", train), ("dev", [] if dev is None else dev)):
+        listed = hasattr(examples, "__len__") and hasattr(examples, "__getitem__")
+        if not listed or isinstance(examples, (str, dict)):
+            raise ValueError(
+                f"fit: {name}: expected a list of examples, got {_checks.describe(examples)}"
+            )
     if len(train) == 0:
         raise ValueError("fit: train: expected at least one example, got none")
     if dev is not None and len(dev) == 0:

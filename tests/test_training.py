@@ -406,6 +406,65 @@ def test_a_loss_that_is_no_number_ends_the_run():
         np.testing.assert_array_equal(array, before[name])
 
 
+class Point:
+    """Two numbers with gradients of 0.1; `gradient` of step `at` is another."""
+
+    def __init__(self, gradient, at):
+        self.params, self.gradient, self.at = {"w": np.ones(2, np.float32)}, gradient, at
+        self.calls = 0
+
+    def loss_and_grads(self, batch, rng):
+        self.calls += 1
+        number = self.gradient if self.calls == self.at else 0.1
+        return 1.0, {"w": np.array([number, 0.1], np.float32)}, 1
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.parametrize("clip", [1.0, None])
+@pytest.mark.parametrize(("gradient", "said"), [(np.nan, "nan"), (np.inf, "inf")])
+@pytest.mark.parametrize("at", [1, 3, 6])
+def test_gradients_that_are_no_numbers_end_the_run_before_the_step(clip, gradient, said, at):
+    model, calls = Point(gradient, at), []
+
+    def score(model, dev):
+        calls.append(model.params["w"].copy())
+        return len(calls)
+
+    history = fit(model, [1] * 9, [1], steps=6, batch_size=1, clip=clip, score=score, dev_every=1)
+    assert history.stopped == f"diverged at step {at} of 6: the norm of the gradients is {said}"
+    assert len(calls) == len(history.dev_scores) == history.best_step == at - 1
+    assert np.isfinite(model.params["w"]).all()
+    np.testing.assert_array_equal(model.params["w"], calls[-1] if calls else [1, 1])
+
+
+def test_without_clipping_the_gradients_are_what_they_were():
+    found = []
+    for clip in (None, 1e30):
+        model = Point(3e15, 2)
+        fit(model, [1] * 4, steps=4, batch_size=1, clip=clip)
+        found.append(model.params["w"])
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("broken", [float("nan"), FloatingPointError("logits: no numbers")])
+def test_a_score_that_is_no_number_ends_the_run_and_keeps_the_best(broken):
+    model, kept = Point(0.1, 1), []
+
+    def score(model, dev):
+        kept.append(model.params["w"].copy())
+        if len(kept) < 3:
+            return -len(kept)
+        if isinstance(broken, Exception):
+            raise broken
+        return broken
+
+    history = fit(model, [1] * 9, [1], steps=6, batch_size=1, score=score, dev_every=1)
+    said = "the score is nan" if isinstance(broken, float) else "logits: no numbers"
+    assert history.stopped == f"diverged at step 3 of 6: {said}"
+    assert (history.best_step, history.dev_scores) == (1, [-1, -2])
+    np.testing.assert_array_equal(model.params["w"], kept[0])
+
+
 def test_one_step_is_not_lost():
     model = Tagger()
     before = model.params["head.weight"].copy()
@@ -475,6 +534,15 @@ LOGITS = np.zeros((2, 3))
         (lambda: AdamW({"a": np.ones(2, dtype=int)}), "expected a NumPy array of floats"),
         (lambda: AdamW({"a": np.ones(2)}).step({"b": np.ones(2)}, 1.0), "got 'b'"),
         (lambda: AdamW({"a": np.ones(2)}).step({"a": np.ones(3)}, 1.0), "shape (2,)"),
+        (lambda: AdamW({"a": np.ones(2)}).step({"a": np.ones(2)}, np.nan), "at least 0, got nan"),
+        (lambda: AdamW({"a": np.ones(2)}).step({"a": np.ones(2)}, -1), "at least 0, got -1"),
+        (lambda: AdamW({"a": np.ones(2)}).step({"a": np.ones(2)}, np.inf), "got inf"),
+        (lambda: AdamW({"a": np.ones(2)}, betas=(0.9,)), "betas: expected two numbers"),
+        (lambda: AdamW({"a": np.ones(2)}, betas=0.9), "betas: expected two numbers, got 0.9"),
+        (lambda: fit(None, None, steps=1), "train: expected a list of examples, got None"),
+        (lambda: fit(None, "abc", steps=1), "train: expected a list of examples, got 'abc'"),
+        (lambda: fit(None, iter([1]), steps=1), "train: expected a list of examples, got a"),
+        (lambda: fit(None, [1], 3, steps=1), "dev: expected a list of examples, got 3"),
         (lambda: fit(None, [1]), "epochs or steps, one of them"),
         (lambda: fit(None, [1], epochs=1, steps=1), "epochs or steps, one of them"),
         (lambda: fit(None, [], epochs=1), "at least one example, got none"),
