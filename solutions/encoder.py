@@ -16,11 +16,13 @@ import dataclasses
 import json
 import math
 import zipfile
+import zlib
 
 import numpy as np
 
 from solutions import _checks, _inference, _kernels
 from solutions._checks import checked
+from solutions._files import whole_file
 from solutions.attention import causal_mask, padding_mask
 
 # --- Linear ---------------------------------------------------------------------------------------
@@ -81,7 +83,7 @@ def _layer_norm_input(x, gamma, beta, eps=1e-12):
     _checks.positive("layer_norm: eps", eps)
 
 
-@checked(_layer_norm_input)
+@checked(_layer_norm_input, numbers=("eps",))
 def layer_norm(x, gamma, beta, eps=1e-12):
     """Each token's vector, shifted to mean 0 and scaled to variance 1; then times gamma, plus beta.
 
@@ -105,7 +107,7 @@ def _layer_norm_backward_input(grad_output, x, gamma, eps=1e-12):
     _checks.positive("layer_norm_backward: eps", eps)
 
 
-@checked(_layer_norm_backward_input)
+@checked(_layer_norm_backward_input, numbers=("eps",))
 def layer_norm_backward(grad_output, x, gamma, eps=1e-12):
     """Gradients of x, gamma and beta.
 
@@ -139,7 +141,7 @@ def _erf_input(x):
 def erf(x):
     """The error function, of each number: 2 / sqrt(pi) times the integral of exp(-t^2), 0 to x.
 
-    To 3e-7 in float32, by a polynomial; to the last digits in float64, one number at a time.
+    To 3e-7 in float32, by a polynomial; to the last digits in float64, from a table.
     """
     return _kernels.erf_root_half(np.atleast_1d(x) * 2**0.5).reshape(x.shape)
 
@@ -206,7 +208,7 @@ def _dropout_input(x, rate, rng):
     _checks.fraction("dropout: rate", rate)
 
 
-@checked(_dropout_input)
+@checked(_dropout_input, numbers=("rate",))
 def dropout(x, rate, rng):
     """Set each number to 0 with probability `rate`, and scale the others up by 1 / (1 - rate).
 
@@ -249,15 +251,9 @@ class EncoderConfig:
     positions: bool = True
 
     def __post_init__(self):
-        for field in (
-            "vocab_size",
-            "d_model",
-            "num_layers",
-            "num_heads",
-            "d_ff",
-            "max_length",
-            "num_segments",
-        ):
+        sizes = ("vocab_size", "d_model", "num_layers", "num_heads", "d_ff", "max_length",
+                 "num_segments")  # fmt: skip
+        for field in sizes:
             _checks.whole(f"EncoderConfig: {field}", getattr(self, field), 1)
         if self.d_model % self.num_heads:
             raise ValueError(
@@ -269,6 +265,10 @@ class EncoderConfig:
         _checks.positive("EncoderConfig: eps", self.eps)
         _checks.flag("EncoderConfig: causal", self.causal)
         _checks.flag("EncoderConfig: positions", self.positions)
+        # Python's own numbers: JSON has no others, and a np.float64 would widen float32 arrays.
+        for field in dataclasses.fields(self):
+            kind = int if field.name in sizes else type(field.default)
+            object.__setattr__(self, field.name, kind(getattr(self, field.name)))
 
 
 def parameter_shapes(config):
@@ -637,7 +637,7 @@ class Encoder:
     def save(self, path):
         """Write configuration and parameters to an .npz file that needs no pickle to read."""
         config = json.dumps(dataclasses.asdict(self.config))
-        with open(path, "wb") as file:
+        with whole_file(path) as file:
             np.savez(file, config=np.array(config), **self.params)
 
     @classmethod
@@ -647,7 +647,7 @@ class Encoder:
             with np.load(path, allow_pickle=False) as file:
                 arrays = dict(file)
             config = EncoderConfig(**json.loads(str(arrays.pop("config"))))
-        except (zipfile.BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
+        except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"Encoder.load: expected a file that Encoder.save wrote, got {path} ({error})"
             ) from None

@@ -16,11 +16,10 @@ Devlin et al., 2019, "BERT", section 3.1, https://arxiv.org/abs/1810.04805; Pres
 
 import numpy as np
 
-from solutions import _checks
+from solutions import _checks, _heads
 from solutions._checks import checked
-from solutions._files import load_model, save_model
 from solutions.attention import softmax
-from solutions.embeddings import WordPieceTokenizer, pad_batch
+from solutions.embeddings import Encoding, WordPieceTokenizer, pad_batch
 from solutions.encoder import (
     gelu,
     gelu_backward,
@@ -78,20 +77,21 @@ class MaskedWordModel:
     changes the encoder itself.
     """
 
+    SETTINGS = ("tied", "rate")  # what a file keeps, apart from the parameters
+
     def __init__(self, encoder, tokenizer, tied=True, rate=0.15, seed=0):
         if not isinstance(tokenizer, WordPieceTokenizer):
             raise ValueError(f"tokenizer: expected a WordPieceTokenizer, "
                              f"got {_checks.describe(tokenizer)}")
         if tokenizer.mask_id is None:
             raise ValueError("tokenizer: expected one with the token [MASK], got one without")
-        if len(tokenizer) > encoder.config.vocab_size:
-            raise ValueError(f"tokenizer: expected at most {encoder.config.vocab_size} tokens, the "
-                             f"rows of the embedding table, got {len(tokenizer)}")
+        _heads.check_tokenizer(tokenizer, encoder)
         _checks.flag("tied", tied)
         if not 0 < rate <= 1:
             raise ValueError(f"rate: expected a share above 0, at most 1, got {rate!r}")
-        self.encoder, self.tokenizer, self.tied, self.rate = encoder, tokenizer, tied, rate
-        self.params = {f"encoder.{name}": array for name, array in encoder.params.items()}
+        self.encoder, self.tokenizer = encoder, tokenizer
+        self.tied, self.rate = bool(tied), float(rate)
+        self.params = _heads.of_encoder(encoder.params)
         table = encoder.params["embeddings.token"]
         vocab_size, d = table.shape
         rng = np.random.default_rng(seed)
@@ -110,28 +110,24 @@ class MaskedWordModel:
 
     def prepare(self, texts):
         """Encodings for `fit`; a text longer than the position table is cut."""
-        if isinstance(texts, str):
-            raise ValueError("texts: expected a list of texts, got one string")
-        longest = self.encoder.config.max_length
+        texts, longest = _heads.as_list("texts", texts), self.encoder.config.max_length
         return [self.tokenizer.encode(text, max_length=longest) for text in texts]
 
     def loss_and_grads(self, encodings, rng=None):
         """Mean loss over the hidden tokens of a batch, {name: gradient}, how many were hidden.
 
         With an rng it hides other tokens each time, and dropout is on. Without, the tokens hidden
-        are always the same, and nothing is dropped.
+        in a text are always the same, whatever else is in the batch, and nothing is dropped.
         """
-        batch, places, labels = self._hide(encodings, rng or np.random.default_rng(0))
+        _heads.check_examples(encodings, Encoding)
+        batch, places, labels = self._hide(encodings, rng)
         hidden, cache = self.encoder.forward(**batch, rng=rng, keep=True)
         logits, head_cache = self._head(hidden[places])
         loss, grad_logits = cross_entropy(logits, labels)
         grad_rows, head_grads = self._head_backward(grad_logits, head_cache)
         grad_hidden = np.zeros_like(hidden)
         grad_hidden[places] = grad_rows
-        grads = {
-            f"encoder.{name}": grad
-            for name, grad in self.encoder.backward(grad_hidden, cache).items()
-        }
+        grads = _heads.of_encoder(self.encoder.backward(grad_hidden, cache))
         table_grad = head_grads.pop("table")
         if self.tied:  # the table was used twice: at the bottom and at the top
             grads["encoder.embeddings.token"] += table_grad
@@ -161,6 +157,7 @@ class MaskedWordModel:
         for first in range(0, len(encodings), batch_size):
             batch, places, labels = self._hide(encodings[first : first + batch_size], rng)
             logits, _ = self._head(self.encoder(**batch)[places])
+            _heads.check_logits(logits)
             highest = logits.max(axis=-1, initial=-np.inf)
             total = highest + np.log(np.exp(logits - highest[:, None]).sum(axis=-1))
             logs = logits[np.arange(len(labels)), labels] - total
@@ -185,6 +182,7 @@ class MaskedWordModel:
             )
         hidden = self.encoder(**pad_batch([encoding]))[0, gaps]
         logits = self._head(hidden)[0][:, : len(self.tokenizer)]
+        _heads.check_logits(logits)
         logits[:, [self.tokenizer.vocab[t] for t in SPECIAL if t in self.tokenizer.vocab]] = -np.inf
         probabilities = softmax(logits)
         best = np.argsort(-probabilities, axis=-1, kind="stable")[:, :top_k]
@@ -196,14 +194,29 @@ class MaskedWordModel:
     # The parts of loss_and_grads
 
     def _hide(self, encodings, rng):
-        """A padded batch with gaps, where the gaps are, and what stood there."""
+        """A padded batch with gaps, where the gaps are, and what stood there.
+
+        Without an rng, each text has its own, made from its ids.
+        """
         batch = pad_batch(encodings)
         special = ~batch["attention_mask"]
         for row, encoding in enumerate(encodings):
             special[row, : len(encoding)] = encoding.special_tokens_mask
-        batch["input_ids"], labels = mask_tokens(
-            batch["input_ids"], special, len(self.tokenizer), self.tokenizer.mask_id, rng, self.rate
-        )
+
+        def hide(ids, special, rng):
+            size, mask_id = len(self.tokenizer), self.tokenizer.mask_id
+            return mask_tokens(ids, special, size, mask_id, rng, self.rate)
+
+        if rng is not None:
+            batch["input_ids"], labels = hide(batch["input_ids"], special, rng)
+        else:
+            labels = np.full_like(batch["input_ids"], -100)
+            for row, encoding in enumerate(encodings):
+                text = row, slice(len(encoding))
+                own = np.random.default_rng(encoding.input_ids)
+                batch["input_ids"][text], labels[text] = hide(
+                    batch["input_ids"][text], special[text], own
+                )
         places = np.nonzero(labels != -100)
         return batch, places, labels[places]
 
@@ -237,13 +250,9 @@ class MaskedWordModel:
 
     def save(self, path):
         """Write everything to one .npz file of half floats that needs no pickle to read."""
-        save_model(path, self, {"tied": self.tied, "rate": self.rate})
+        _heads.save_model(path, self)
 
     @classmethod
     def load(cls, path, tokenizer):
         """The model that `save` wrote. Raises ValueError if the file is not one."""
-        about, encoder, head = load_model(path, cls.__name__, "tied")
-        model = cls(encoder, tokenizer, tied=about["tied"], rate=about["rate"])
-        for name, array in head.items():
-            model.params[name][...] = array
-        return model
+        return _heads.load_model(path, cls, tokenizer)

@@ -25,9 +25,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from solutions import _checks
+from solutions import _checks, _heads
 from solutions._checks import checked, describe
-from solutions._files import load_model, save_model
 from solutions.attention import softmax
 from solutions.embeddings import Encoding, WordPieceTokenizer, normalize, pad_batch
 from solutions.encoder import linear, linear_backward
@@ -173,6 +172,8 @@ def _best_threshold_input(margins, if_answered, if_declined):
     margins = np.asarray(margins, dtype=float)
     if margins.ndim != 1 or len(margins) == 0:
         raise ValueError("best_threshold: margins: expected one number for each question, got none")
+    if np.isnan(margins).any():
+        raise ValueError("best_threshold: margins: expected numbers, got NaN")
     for name, values in (("if_answered", if_answered), ("if_declined", if_declined)):
         if np.shape(values) != margins.shape:
             raise ValueError(
@@ -441,6 +442,9 @@ class QuestionAnswerer:
     half of the room. The heads start at normal(0, 0.02) weights from `seed` and biases of 0.
     """
 
+    # What a file keeps, apart from the parameters and the tokens.
+    SETTINGS = ("mark_shared", "word_dropout", "max_answer_length", "threshold", "overlap")
+
     def __init__(
         self,
         encoder,
@@ -453,11 +457,7 @@ class QuestionAnswerer:
         seed=0,
     ):
         config = encoder.config
-        if len(tokenizer) > config.vocab_size:
-            raise ValueError(
-                f"tokenizer: expected at most {config.vocab_size} tokens, the rows of the "
-                f"embedding table, got {len(tokenizer)}"
-            )
+        _heads.check_tokenizer(tokenizer, encoder)
         if config.num_segments < 2 + bool(mark_shared):
             raise ValueError(
                 f"encoder: expected num_segments of at least {2 + bool(mark_shared)}, "
@@ -468,14 +468,13 @@ class QuestionAnswerer:
         if overlap is not None:
             _checks.whole("overlap", overlap, 0)
         self.encoder, self.tokenizer = encoder, tokenizer
-        self.mark_shared, self.word_dropout = bool(mark_shared), word_dropout
-        self.max_answer_length, self.threshold = max_answer_length, float(threshold)
-        self.overlap = overlap
-        dtype = encoder.params["embeddings.token"].dtype
-        weight = np.random.default_rng(seed).normal(0, 0.02, (config.d_model, 2))
-        self.params = {f"encoder.{name}": array for name, array in encoder.params.items()}
-        self.params["head.weight"] = weight.astype(dtype)  # (d, 2): start and end
-        self.params["head.bias"] = np.zeros(2, dtype)
+        self.mark_shared, self.word_dropout = bool(mark_shared), float(word_dropout)
+        self.max_answer_length, self.threshold = int(max_answer_length), float(threshold)
+        self.overlap = None if overlap is None else int(overlap)
+        self.params = {
+            **_heads.of_encoder(encoder.params),
+            **_heads.linear_head(encoder, 2, seed),  # (d, 2): start and end
+        }
 
     # From texts to inputs
 
@@ -519,7 +518,7 @@ class QuestionAnswerer:
         is said to be.
         """
         made = []
-        for number, item in enumerate(items):
+        for number, item in enumerate(_heads.as_list("items", items)):
             answer = None
             if len(item.answers) > 0:
                 text, start = item.answers[0]
@@ -543,15 +542,17 @@ class QuestionAnswerer:
         return batch, allowed
 
     def logits(self, made, batch_size=32):
-        """[(start logits, end logits), ...] of windows, each (length of the window,)."""
-        order = np.argsort([len(window) for window in made], kind="stable")
+        """[(start logits, end logits), ...] of windows, each (length of the window,).
+
+        Raises FloatingPointError where a broken model gives NaN.
+        """
         result = [None] * len(made)
-        for first in range(0, len(made), batch_size):
-            rows = order[first : first + batch_size]
+        for rows in _heads.by_length([len(window) for window in made], batch_size):
             batch, _ = self._batch([made[i] for i in rows])
             both = linear(
                 self.encoder(**batch), self.params["head.weight"], self.params["head.bias"]
             )
+            _heads.check_logits(both)
             for row, i in enumerate(rows):
                 result[i] = both[row, : len(made[i]), 0], both[row, : len(made[i]), 1]
         return result
@@ -561,6 +562,7 @@ class QuestionAnswerer:
 
         With an rng dropout is on, that of whole words too.
         """
+        _heads.check_examples(examples, Window)
         batch, allowed = self._batch(examples)
         if rng is not None and self.word_dropout:
             batch["input_ids"] = self._drop_words(batch["input_ids"], rng)
@@ -574,7 +576,7 @@ class QuestionAnswerer:
         grad_hidden, grad_weight, grad_bias = linear_backward(
             grad, hidden, self.params["head.weight"]
         )
-        grads = {f"encoder.{n}": g for n, g in self.encoder.backward(grad_hidden, cache).items()}
+        grads = _heads.of_encoder(self.encoder.backward(grad_hidden, cache))
         return loss, {**grads, "head.weight": grad_weight, "head.bias": grad_bias}, len(examples)
 
     def _drop_words(self, input_ids, rng):
@@ -588,6 +590,7 @@ class QuestionAnswerer:
 
     def evaluate(self, examples):
         """Share of windows whose best span, or "no answer", is the label: for `fit`."""
+        _heads.check_examples(examples, Window)
         right = 0
         for window, (start_logits, end_logits) in zip(examples, self.logits(examples)):
             best = best_spans(start_logits, end_logits, window.allowed, self.max_answer_length)
@@ -656,21 +659,9 @@ class QuestionAnswerer:
 
     def save(self, path):
         """Write everything but the tokenizer's rules to one .npz file that needs no pickle."""
-        about = {
-            "tokens": self.tokenizer.tokens,
-            "mark_shared": self.mark_shared,
-            "word_dropout": self.word_dropout,
-            "max_answer_length": self.max_answer_length,
-            "threshold": self.threshold,
-            "overlap": self.overlap,
-        }
-        save_model(path, self, about)
+        _heads.save_model(path, self, tokens=self.tokenizer.tokens)
 
     @classmethod
     def load(cls, path):
         """The question answerer that `save` wrote. Raises ValueError if the file is not one."""
-        about, encoder, head = load_model(path, cls.__name__, "max_answer_length")
-        model = cls(encoder, WordPieceTokenizer(about.pop("tokens")), **about)
-        for name, array in head.items():
-            model.params[name][...] = array
-        return model
+        return _heads.load_model(path, cls)

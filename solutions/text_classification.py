@@ -15,9 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solutions import _checks
+from solutions import _checks, _heads
 from solutions._checks import checked
-from solutions._files import load_model, save_model
 from solutions.attention import softmax
 from solutions.embeddings import Encoding, WordPieceTokenizer, pad_batch
 from solutions.encoder import dropout, linear, linear_backward
@@ -162,6 +161,9 @@ def macro_f1(true, predicted, num_classes=None):
 
 def _calibration_input(probabilities, true, bins=10):
     _checks.floats("calibration_error: probabilities", probabilities, shape=("texts", "classes"))
+    if not np.all((probabilities >= 0) & (probabilities <= 1 + 1e-6)):  # not of NaN either
+        raise ValueError("calibration_error: probabilities: expected numbers from 0 to 1, "
+                         f"got {probabilities.min():g} to {probabilities.max():g}")
     _checks.whole("calibration_error: bins", bins, 1)
     _checks.ids("calibration_error: true", np.asarray(true, dtype=int), probabilities.shape[1],
                 (len(probabilities),))
@@ -202,11 +204,36 @@ class Example:
         return len(self.encoding)
 
 
-def _class_numbers(labels, names):
-    unknown = sorted({str(name) for name in labels} - {str(name) for name in names})
-    if unknown:
-        raise ValueError(f"labels: expected {', '.join(map(str, names))}, got {unknown[0]!r}")
+def _class_numbers(labels, names, count):
+    labels = _heads.as_list("labels", labels)
+    if len(labels) != count:
+        raise ValueError(f"labels: expected one for each of {count} texts, got {len(labels)}")
+    for label in labels:
+        if label not in names:
+            raise ValueError(f"labels: expected {', '.join(map(repr, names))}, got {label!r}")
     return [names.index(label) for label in labels]
+
+
+def _parts(texts):
+    """Each text as a tuple of the one string or the two that it consists of."""
+    made = []
+    for number, text in enumerate(_heads.as_list("texts", texts)):
+        parts = (text,) if isinstance(text, str) else text
+        strings = isinstance(parts, (tuple, list)) and all(isinstance(p, str) for p in parts)
+        if not strings or (parts is text and len(parts) != 2):
+            raise ValueError(f"texts: {number}: expected a string or a pair of strings, "
+                             f"got {_checks.describe(text)}")
+        made.append(tuple(parts))
+    return made
+
+
+def _names(labels):
+    """The names of the classes as a list, of Python's own values where they were NumPy's."""
+    names = [name.item() if isinstance(name, np.generic) else name
+             for name in _heads.as_list("labels", labels)]
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise ValueError(f"labels: expected at least two different names, got {names}")
+    return names
 
 
 class _Classifier:
@@ -221,24 +248,29 @@ class _Classifier:
         A text longer than the position table is cut behind its last token that fits, and a warning
         says so. Raises ValueError for a label that is not among `self.labels`.
         """
-        if isinstance(texts, str):
-            raise ValueError("texts: expected a list of texts, got one string")
-        encodings = [self.tokenizer.encode(*((text,) if isinstance(text, str) else text))
-                     for text in texts]
+        texts = _parts(texts)
+        encodings = [self.tokenizer.encode(*text) for text in texts]
         too_long = sum(len(e) > self.max_length for e in encodings)
         if too_long:
             warnings.warn(f"{too_long} of {len(encodings)} texts are longer than the "
                           f"{self.max_length} tokens of the position table; only their beginning "
                           "is read", stacklevel=2)
-            encodings = [e if len(e) <= self.max_length else self.tokenizer.encode(
-                *((t,) if isinstance(t, str) else t), max_length=self.max_length)
-                for e, t in zip(encodings, texts, strict=True)]
-        numbers = [0] * len(encodings) if labels is None else _class_numbers(labels, self.labels)
+            encodings = [e if len(e) <= self.max_length
+                         else self.tokenizer.encode(*text, max_length=self.max_length)
+                         for e, text in zip(encodings, texts, strict=True)]
+        numbers = ([0] * len(texts) if labels is None
+                   else _class_numbers(labels, self.labels, len(texts)))
         return [Example(e, n) for e, n in zip(encodings, numbers, strict=True)]
 
     def logits(self, texts, batch_size=64):
-        """Logits (texts, classes), without dropout. Like lengths are computed together."""
-        return self._logits_of(self.prepare(texts), batch_size)
+        """Logits (texts, classes), without dropout. Like lengths are computed together.
+
+        Raises FloatingPointError where a broken model gives NaN.
+        """
+        examples = self.prepare(texts)
+        if not examples:
+            raise ValueError("texts: expected at least one text, got none")
+        return self._logits_of(examples, batch_size)
 
     def probabilities(self, texts):
         """Probabilities (texts, classes), each row summing to 1."""
@@ -254,13 +286,11 @@ class _Classifier:
         return accuracy([e.label for e in examples], predicted)
 
     def _logits_of(self, examples, batch_size=64):
-        if not examples:
-            raise ValueError("texts: expected at least one text, got none")
-        order = np.argsort([len(e) for e in examples], kind="stable")
+        _heads.check_examples(examples, Example)
         result = None
-        for first in range(0, len(order), batch_size):
-            rows = order[first:first + batch_size]
+        for rows in _heads.by_length([len(e) for e in examples], batch_size):
             logits = self._logits(pad_batch([examples[i].encoding for i in rows]))
+            _heads.check_logits(logits)
             if result is None:
                 result = np.empty((len(examples), logits.shape[-1]), logits.dtype)
             result[rows] = logits
@@ -275,22 +305,18 @@ class TextClassifier(_Classifier):
     training. The head starts at normal(0, 0.02) weights from `seed` and biases of 0.
     """
 
+    SETTINGS = ("labels", "pooling", "dropout")  # what a file keeps, apart from the parameters
+
     def __init__(self, encoder, tokenizer, labels, pooling="cls", dropout=0.1, seed=0):
         if pooling not in ("cls", "mean"):
             raise ValueError(f"pooling: expected 'cls' or 'mean', got {pooling!r}")
-        if len(labels) < 2 or len(set(labels)) < len(labels):
-            raise ValueError(f"labels: expected at least two different names, got {list(labels)}")
-        if len(tokenizer) > encoder.config.vocab_size:
-            raise ValueError(f"tokenizer: expected at most {encoder.config.vocab_size} tokens, the "
-                             f"rows of the embedding table, got {len(tokenizer)}")
-        self.encoder, self.tokenizer, self.labels = encoder, tokenizer, list(labels)
-        self.pooling, self.dropout = pooling, dropout
+        _heads.check_tokenizer(tokenizer, encoder)
+        _checks.fraction("dropout", dropout)
+        self.encoder, self.tokenizer, self.labels = encoder, tokenizer, _names(labels)
+        self.pooling, self.dropout = pooling, float(dropout)
         self.max_length = encoder.config.max_length
-        dtype = encoder.params["embeddings.token"].dtype
-        weight = np.random.default_rng(seed).normal(0, 0.02, (encoder.config.d_model, len(labels)))
-        self.params = {f"encoder.{name}": array for name, array in encoder.params.items()}
-        self.params["head.weight"] = weight.astype(dtype)
-        self.params["head.bias"] = np.zeros(len(labels), dtype)
+        self.params = {**_heads.of_encoder(encoder.params),
+                       **_heads.linear_head(encoder, len(self.labels), seed)}
 
     def _pool(self, hidden, batch):
         return (cls_pool(hidden) if self.pooling == "cls"
@@ -306,6 +332,7 @@ class TextClassifier(_Classifier):
 
         With an rng dropout is on.
         """
+        _heads.check_examples(examples, Example)
         batch = pad_batch([e.encoding for e in examples])
         hidden, cache = self.encoder.forward(**batch, rng=rng, keep=True)
         pooled, scale = self._pool(hidden, batch), None
@@ -322,8 +349,7 @@ class TextClassifier(_Classifier):
             grad_hidden = cls_pool_backward(grad_pooled, hidden.shape[1])
         else:
             grad_hidden = mean_pool_backward(grad_pooled, batch["attention_mask"])
-        grads = {f"encoder.{name}": g
-                 for name, g in self.encoder.backward(grad_hidden, cache).items()}
+        grads = _heads.of_encoder(self.encoder.backward(grad_hidden, cache))
         return loss, {**grads, "head.weight": grad_weight, "head.bias": grad_bias}, len(examples)
 
     def attention(self, text):
@@ -334,17 +360,12 @@ class TextClassifier(_Classifier):
 
     def save(self, path):
         """Write encoder, head and settings to one .npz file that needs no pickle to read."""
-        save_model(path, self, {"labels": self.labels, "pooling": self.pooling,
-                                "dropout": self.dropout})
+        _heads.save_model(path, self)
 
     @classmethod
     def load(cls, path, tokenizer):
         """The classifier that `save` wrote. Raises ValueError if the file is not one."""
-        about, encoder, head = load_model(path, cls.__name__, "pooling")
-        model = cls(encoder, tokenizer, about["labels"], about["pooling"], about["dropout"])
-        for name, array in head.items():
-            model.params[name][...] = array
-        return model
+        return _heads.load_model(path, cls, tokenizer)
 
 
 class BagOfWords(_Classifier):
@@ -354,9 +375,9 @@ class BagOfWords(_Classifier):
         if not isinstance(tokenizer, WordPieceTokenizer):
             raise ValueError(f"tokenizer: expected a WordPieceTokenizer, "
                              f"got {_checks.describe(tokenizer)}")
-        self.tokenizer, self.labels, self.max_length = tokenizer, list(labels), 10**9
-        self.params = {"head.weight": np.zeros((len(tokenizer), len(labels))),
-                       "head.bias": np.zeros(len(labels))}
+        self.tokenizer, self.labels, self.max_length = tokenizer, _names(labels), 10**9
+        self.params = {"head.weight": np.zeros((len(tokenizer), len(self.labels))),
+                       "head.bias": np.zeros(len(self.labels))}
 
     def _logits(self, batch):
         counts = bag_of_words(batch["input_ids"], batch["attention_mask"], len(self.tokenizer))
@@ -364,6 +385,7 @@ class BagOfWords(_Classifier):
 
     def loss_and_grads(self, examples, rng=None):
         """As TextClassifier.loss_and_grads; nothing is dropped."""
+        _heads.check_examples(examples, Example)
         batch = pad_batch([e.encoding for e in examples])
         counts = bag_of_words(batch["input_ids"], batch["attention_mask"], len(self.tokenizer))
         logits = linear(counts, self.params["head.weight"], self.params["head.bias"])

@@ -19,9 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solutions import _checks, _unicode
+from solutions import _checks, _heads, _unicode
 from solutions._checks import checked, describe
-from solutions._files import load_model, save_model
 from solutions.attention import softmax
 from solutions.embeddings import Encoding, pad_batch
 from solutions.encoder import dropout, linear, linear_backward
@@ -527,10 +526,12 @@ class TokenClassifier:
     encoder: an optimizer that changes them in place trains both.
     """
 
+    SETTINGS = ("labels", "dropout", "all_pieces")  # what a file keeps, apart from the parameters
+
     def __init__(
         self, encoder, tokenizer, labels=LABELS, dropout=0.1, all_pieces=True, seed=0
     ):
-        labels = list(labels)
+        labels = _heads.as_list("labels", labels)
         for label in labels:
             _split_label_input(label)
         types = {label[2:] for label in labels if label != "O"}
@@ -540,25 +541,21 @@ class TokenClassifier:
                 "TokenClassifier: labels: expected O, and a B- and an I- of each type, once each, "
                 f"got {labels}"
             )
-        if len(tokenizer) > encoder.config.vocab_size:
-            raise ValueError(
-                f"TokenClassifier: expected a tokenizer of at most {encoder.config.vocab_size} "
-                f"tokens, the rows of the embedding table, got {len(tokenizer)}"
-            )
+        _heads.check_tokenizer(tokenizer, encoder)
         _checks.whole("TokenClassifier: the encoder's max_length", encoder.config.max_length, 3)
         _checks.fraction("TokenClassifier: dropout", dropout)
-        self.encoder, self.tokenizer, self.labels = encoder, tokenizer, labels
-        self.dropout, self.all_pieces = dropout, bool(all_pieces)
-        dtype = encoder.params["embeddings.token"].dtype
-        weight = np.random.default_rng(seed).normal(0, 0.02, (encoder.config.d_model, len(labels)))
-        self.params = {f"encoder.{name}": array for name, array in encoder.params.items()}
-        self.params["head.weight"] = weight.astype(dtype)
-        self.params["head.bias"] = np.zeros(len(labels), dtype)
+        self.encoder, self.tokenizer, self.labels = encoder, tokenizer, [str(l) for l in labels]
+        self.dropout, self.all_pieces = float(dropout), bool(all_pieces)
+        self.params = {
+            **_heads.of_encoder(encoder.params),
+            **_heads.linear_head(encoder, len(labels), seed),
+        }
 
     # Training
 
     def prepare(self, sentences, labels):
         """Examples for `fit`: sentences, each a list of words, with their lists of label names."""
+        sentences, labels = _heads.as_list("sentences", sentences), _heads.as_list("labels", labels)
         if len(sentences) != len(labels):
             raise ValueError(
                 f"prepare: expected labels for each of {len(sentences)} sentences, "
@@ -566,8 +563,9 @@ class TokenClassifier:
             )
         examples = []
         for number, (words, names) in enumerate(zip(sentences, labels)):
-            if isinstance(words, str) or len(words) != len(names):
-                came = "one string" if isinstance(words, str) else f"{len(words)} words"
+            listed = isinstance(words, (Sequence, np.ndarray)) and not isinstance(words, str)
+            if not listed or len(words) != len(names):
+                came = f"{len(words)} words" if listed else describe(words)
                 raise ValueError(
                     f"prepare: sentence {number}: expected a list of words, as many as labels "
                     f"({len(names)}), got {came}"
@@ -589,11 +587,12 @@ class TokenClassifier:
 
         With an rng dropout is on.
         """
-        parts = [(e, *span) for e in examples for span in self._spans(len(e.encoding))]
-        batch = self._batch([(e.encoding, first, stop) for e, first, stop in parts])
+        _heads.check_examples(examples, Example)
+        parts = [part for e in examples for part in self._labeled_windows(e)]
+        batch = self._batch([(e.encoding, first, stop) for e, first, stop, _ in parts])
         targets = np.full(batch["input_ids"].shape, IGNORED)
-        for row, (example, first, stop) in enumerate(parts):
-            targets[row, 1 : 1 + stop - first] = example.targets[first:stop]
+        for row, (_, first, stop, labels) in enumerate(parts):
+            targets[row, 1 : 1 + stop - first] = labels
         hidden, cache = self.encoder.forward(**batch, rng=rng, keep=True)
         read, scale = hidden, None
         if rng is not None and self.dropout:
@@ -602,15 +601,13 @@ class TokenClassifier:
         loss, grad = cross_entropy(linear(read, weight, self.params["head.bias"]), targets)
         grad_read, grad_weight, grad_bias = linear_backward(grad, read, weight)
         grad_hidden = grad_read if scale is None else grad_read * scale
-        grads = {
-            f"encoder.{name}": array
-            for name, array in self.encoder.backward(grad_hidden, cache).items()
-        }
+        grads = _heads.of_encoder(self.encoder.backward(grad_hidden, cache))
         grads |= {"head.weight": grad_weight, "head.bias": grad_bias}
         return loss, grads, int(np.sum(targets != IGNORED))
 
     def evaluate(self, examples):
         """F1 of whole entities on prepared examples: what `fit` keeps the best parameters by."""
+        _heads.check_examples(examples, Example)
         predicted = self.label_examples(examples)
         return entity_scores([list(e.labels) for e in examples], predicted)["f1"]
 
@@ -682,6 +679,19 @@ class TokenClassifier:
         room = self.encoder.config.max_length - 2  # [CLS] and [SEP] take two
         return windows(num_tokens, room, room // 2) or [(0, 0)]
 
+    def _labeled_windows(self, example):
+        """[(example, first, stop, labels)] of its windows, each label in one of them.
+
+        As in `merge_windows`, a token counts where it stands farther from the border.
+        """
+        spans, targets = self._spans(len(example.encoding)), np.array(example.targets, dtype=int)
+        numbers = [np.full((stop - first, 1), float(n)) for n, (first, stop) in enumerate(spans)]
+        window_of = merge_windows(numbers, spans, len(targets))[:, 0]
+        return [
+            (example, first, stop, np.where(window_of == n, targets, IGNORED)[first:stop])
+            for n, (first, stop) in enumerate(spans)
+        ]
+
     def _batch(self, parts):
         combine = self.tokenizer.combine
         pad_id = self.tokenizer.pad_id or 0
@@ -694,14 +704,14 @@ class TokenClassifier:
             for number, encoding in enumerate(encodings)
             for first, stop in self._spans(len(encoding))
         ]
-        parts.sort(key=lambda part: part[2] - part[1])
         rows, spans = [[] for _ in encodings], [[] for _ in encodings]
-        for at in range(0, len(parts), batch_size):
-            some = parts[at : at + batch_size]
+        for places in _heads.by_length([stop - first for _, first, stop in parts], batch_size):
+            some = [parts[place] for place in places]
             batch = self._batch([(encodings[number], first, stop) for number, first, stop in some])
             every = token_probabilities(
                 self.encoder(**batch), self.params["head.weight"], self.params["head.bias"]
             )
+            _heads.check_logits(every)
             for one, (number, first, stop) in zip(every, some):
                 rows[number].append(one[1 : 1 + stop - first])
                 spans[number].append((first, stop))
@@ -714,17 +724,12 @@ class TokenClassifier:
 
     def save(self, path):
         """Write everything but the tokenizer to an .npz file that needs no pickle to read."""
-        about = {"labels": self.labels, "dropout": self.dropout, "all_pieces": self.all_pieces}
-        save_model(path, self, about)
+        _heads.save_model(path, self)
 
     @classmethod
     def load(cls, path, tokenizer):
         """The classifier that `save` wrote, in float32. Raises ValueError if the file is none."""
-        about, encoder, head = load_model(path, cls.__name__, "all_pieces")
-        model = cls(encoder, tokenizer, about["labels"], about["dropout"], about["all_pieces"])
-        for name, array in head.items():
-            model.params[name][...] = array
-        return model
+        return _heads.load_model(path, cls, tokenizer)
 
 
 def _with_marks(text, stop):

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import math
 
@@ -32,6 +33,7 @@ from solutions.encoder import (
     parameter_shapes,
     parameter_table,
 )
+from solutions.training import AdamW, cross_entropy
 
 
 def normal(*shape, seed=0, dtype=np.float64):
@@ -107,6 +109,18 @@ def test_gelu_is_the_exact_one():
 def test_gelu_in_float64_to_many_digits():
     x = np.linspace(-8, 8, 1601)
     np.testing.assert_allclose(gelu(x), exact_gelu(x), atol=1e-14)
+
+
+def test_erf_in_float64_to_the_last_digits():
+    rng = np.random.default_rng(0)
+    points = np.arange(-7 * 64, 7 * 64 + 1) / 64  # the table's own, and the middles between them
+    small = rng.normal(size=20000) * 10.0 ** rng.integers(-307, 2, 20000)
+    x = np.concatenate([np.linspace(-7, 7, 50001), points, points + 1 / 128, small])
+    exact = np.array([math.erf(v) for v in x.tolist()])
+    np.testing.assert_allclose(erf(x), exact, atol=0, rtol=6e-16)
+    assert np.signbit(erf(np.array([-0.0])))[0]
+    assert np.isnan(erf(np.array([np.nan])))[0]
+    assert erf(np.float64(0.5)) == pytest.approx(math.erf(0.5), rel=1e-15)
 
 
 def test_gelu_in_float32_to_its_own_precision():
@@ -615,7 +629,9 @@ def test_wrong_parameters_are_said():
         Encoder(config_of(), {**{n: a for n, a in params.items() if "token" not in n}, "x": 1})
     with pytest.raises(ValueError, match=r"embeddings.token: expected floats of shape \(11, 6\)"):
         Encoder(config_of(), {**params, "embeddings.token": params["embeddings.token"].T})
-    with pytest.raises(ValueError, match="all float32 or all float64"):
+    with pytest.raises(ValueError, match=r"all float32 or all float64, got \['float32', 'float64'"):
+        Encoder(config_of(), {n: a.astype(float) if a.ndim == 2 else a for n, a in params.items()})
+    with pytest.raises(ValueError, match="expected float32 or float64, got float16 of shape"):
         Encoder(config_of(), {n: a.astype(np.float16) for n, a in params.items()})
     with pytest.raises(ValueError, match="expected an EncoderConfig, got a dict"):
         Encoder({}, params)
@@ -647,3 +663,73 @@ def test_another_file_is_refused(tmp_path):
         Encoder.load(path)
     with pytest.raises(FileNotFoundError):
         Encoder.load(tmp_path / "missing.npz")
+
+
+def test_a_save_that_fails_leaves_the_good_file(tmp_path, monkeypatch):
+    encoder = Encoder(config_of(), init_params(config_of(), 0))
+    encoder.save(tmp_path / "small.npz")
+    good = (tmp_path / "small.npz").read_bytes()
+
+    def full(file, **arrays):
+        file.write(b"half")
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    with pytest.raises(OSError, match="no space"):
+        encoder.save(tmp_path / "small.npz")
+    assert (tmp_path / "small.npz").read_bytes() == good
+    assert list(tmp_path.iterdir()) == [tmp_path / "small.npz"]
+
+
+# --- Kinds of numbers -----------------------------------------------------------------------------
+
+
+def test_a_numpy_number_as_setting_neither_widens_nor_spoils_the_file(tmp_path):
+    plain = config_of(dropout=0.25, attention_dropout=0.5, eps=1e-5)
+    config = config_of(
+        vocab_size=np.int64(plain.vocab_size), num_heads=np.uint8(plain.num_heads),
+        dropout=np.float64(0.25), attention_dropout=np.float32(0.5), eps=np.float64(1e-5),
+        causal=np.bool_(plain.causal),
+    )  # fmt: skip
+    assert config == plain
+    assert [type(v) for v in dataclasses.asdict(config).values()] == [
+        type(v) for v in dataclasses.asdict(plain).values()
+    ]
+    encoder, rng = Encoder(config, init_params(config, 0)), np.random.default_rng(0)
+    hidden, cache = encoder.forward(np.array([[1, 2, 3]]), rng=rng, keep=True)
+    assert hidden.dtype == np.float32
+    assert all(g.dtype == np.float32 for g in encoder.backward(hidden, cache).values())
+    encoder.save(tmp_path / "e.npz")
+    assert Encoder.load(tmp_path / "e.npz").config == config
+
+
+@pytest.mark.parametrize("number", [np.float64, np.float32, float])
+def test_float32_stays_float32_with_a_number_of_any_kind(number):
+    x, one = normal(2, 4).astype(np.float32), np.ones(4, np.float32)
+    rng = np.random.default_rng(0)
+    found = [
+        layer_norm(x, one, one, number(1e-5)), layer_norm(x, one, one, eps=number(1e-5)),
+        *layer_norm_backward(x, x, one, number(1e-5)), *dropout(x, number(0.5), rng),
+        *dropout(x, rate=number(0.5), rng=rng),
+    ]  # fmt: skip
+    assert {array.dtype for array in found} == {np.dtype(np.float32)}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: layer_norm(x, x[0], x[0]),
+        lambda x: gelu(x),
+        lambda x: linear(x, x.T, x[:, 0]),
+        lambda x: dropout(x, 0.5, np.random.default_rng(0)),
+        lambda x: softmax(x),
+        lambda x: scaled_dot_product_attention(x, x, x),
+        lambda x: cross_entropy(x, np.array([0, 1])),
+        lambda x: AdamW({"w": x}),
+        lambda x: erf(x[0, 0]),
+    ],
+)
+def test_float16_is_refused_where_there_is_arithmetic(call):
+    with pytest.raises(ValueError, match="expected float32 or float64, got "):
+        call(np.ones((2, 4), np.float16))
+    call(np.ones((2, 4), np.float32))

@@ -130,6 +130,18 @@ def test_score_counts_every_hidden_token_once():
     assert model.score([]) == {"loss": 0.0, "accuracy": 0.0, "count": 0}
 
 
+def test_what_is_hidden_of_a_text_without_an_rng_is_its_own():
+    model = new_model(rate=0.5)
+    batch = model.prepare(["the soup was hot .", "a cat sat here .", "tea", "the tea was hot here"])
+    together = model.loss_and_grads(batch)
+    alone = [model.loss_and_grads([encoding]) for encoding in batch]
+    assert together[2] == sum(count for *_, count in alone)
+    assert together[0] == pytest.approx(sum(loss * n for loss, _, n in alone) / together[2])
+    assert together[0] == model.loss_and_grads(batch)[0]
+    places = [model._hide([encoding], None)[1][1].tolist() for encoding in batch]
+    assert places[0] != places[3] or places[0] != places[1]
+
+
 def test_a_batch_in_which_nothing_is_hidden():
     model = new_model(rate=1e-9)
     loss, grads, count = model.loss_and_grads(model.prepare(["tea"]), np.random.default_rng(0))

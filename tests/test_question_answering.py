@@ -439,6 +439,18 @@ def test_many_questions_at_once_give_the_same_answers():
         assert math.isclose(alone.score, answer.score, rel_tol=1e-4)
 
 
+def test_evaluate_wants_at_least_one_window():
+    with pytest.raises(ValueError, match="examples: expected at least one, got none"):
+        make_model().evaluate([])
+
+
+@pytest.mark.parametrize("margins", [[np.nan, 1.0], [1.0, np.nan, np.inf]])
+def test_a_margin_that_is_no_number_is_refused(margins):
+    with pytest.raises(ValueError, match="best_threshold: margins: expected numbers, got NaN"):
+        qa.best_threshold(margins, [1.0] * len(margins), [0.0] * len(margins))
+    assert qa.best_threshold([np.inf, 1.0], [0.0, 1.0], [1.0, 0.0]) == (2.0, 1.0)
+
+
 def test_prepare_checks_where_an_answer_stands():
     item = small.SmallPassage(QUESTION, PASSAGE, [Gold("Google", 3)], "work", "John Smith", 1)
     with pytest.raises(ValueError, match="item 0"):

@@ -83,6 +83,8 @@ def test_pooling_gradients_equal_differences(pooling):
     (lambda: accuracy([0, 1], [0]), "equally long"),
     (lambda: macro_f1(["a"], ["a"]), "class numbers"),
     (lambda: calibration_error(np.array([0.5, 0.5]), [0]), "texts, classes"),
+    (lambda: calibration_error(np.array([[0.5, np.nan]]), [0]), "from 0 to 1, got nan to nan"),
+    (lambda: calibration_error(np.array([[-0.5, 1.5]]), [0]), "from 0 to 1, got -0.5 to 1.5"),
 ])
 def test_wrong_input_says_what_was_expected(call, said):
     with pytest.raises(ValueError, match=said):
@@ -199,13 +201,45 @@ def test_a_text_longer_than_the_table_is_cut_and_it_is_said():
     (lambda m: m.prepare("one string"), "a list of texts"),
     (lambda m: m.prepare(["good"], ["great"]), "'great'"),
     (lambda m: m.logits([]), "at least one text"),
-    (lambda m: m.prepare([3]), "int|3"),
+    (lambda m: m.prepare([3]), "texts: 0: expected a string or a pair of strings, got 3"),
+    (lambda m: m.prepare(["good", None]), "texts: 1: expected .*, got None"),
+    (lambda m: m.prepare([["good", "bad", "soup"]]), "texts: 0: expected .*, got a list"),
+    (lambda m: m.prepare([("good", "bad", 5)]), "texts: 0: expected .*, got a tuple"),
+    (lambda m: m.prepare([("good",)]), "texts: 0: expected .*, got a tuple"),
+    (lambda m: m.prepare(["good", "bad"], ["positive"]), "one for each of 2 texts, got 1"),
+    (lambda m: m.prepare(["good"], ["positive", "negative"]), "one for each of 1 texts, got 2"),
+    (lambda m: m.prepare(["good"], "positive"), "a list of labels, got one string"),
+    (lambda m: m.prepare(["good"], [1]), "labels: expected 'negative', .*, got 1"),
+    (lambda m: TextClassifier(m.encoder, m.tokenizer, ["1", "2"]).prepare(["good"], [1]), "got 1"),
+    (lambda m: TextClassifier(m.encoder, m.tokenizer, ["a", "b"], dropout=1.0), "dropout"),
+    (lambda m: TextClassifier(m.encoder, m.tokenizer, "ab"), "a list of labels, got one string"),
+    (lambda m: BagOfWords(m.tokenizer, ["a", "a"]), "two different names"),
     (lambda m: TextClassifier(m.encoder, m.tokenizer, ["a"]), "two different names"),
     (lambda m: TextClassifier(m.encoder, m.tokenizer, ["a", "b"], pooling="max"), "'max'"),
 ])
 def test_wrong_use_of_the_classifier_is_refused(call, said):
-    with pytest.raises((ValueError, TypeError), match=said):
+    with pytest.raises(ValueError, match=said):
         call(small_classifier())
+
+
+@pytest.mark.filterwarnings("ignore:1 of 3 texts are longer")
+def test_texts_may_be_anything_that_gives_strings_or_pairs():
+    model = small_classifier()
+    texts = ["good", ("the soup", "was bad"), "soup " * 30]
+    expected = model.prepare(texts, ["positive", "negative", "neutral"])
+    assert model.prepare(iter(texts), iter(["positive", "negative", "neutral"])) == expected
+    pair = model.tokenizer.encode("the soup", "was bad")
+    assert expected[1].encoding == model.prepare([["the soup", "was bad"]])[0].encoding == pair
+    np.testing.assert_array_equal(model.logits(np.array(["good", "bad"])),
+                                  model.logits(["good", "bad"]))
+
+
+def test_labels_that_came_from_numpy_are_python_s():
+    model = TextClassifier(small_classifier().encoder, WordPieceTokenizer(WORDS),
+                           np.unique([7, 5, 7]))
+    assert [type(label) for label in model.labels] == [int, int]
+    assert model.prepare(["good", "bad"], np.array([7, 5]))[0].label == 1
+    assert model.predict(["good"])[0] in (5, 7)
 
 
 def test_bag_of_words_counts_and_learns():
