@@ -75,7 +75,7 @@ def check_logits(logits):
 
 
 def by_length(lengths, batch_size):
-    """Arrays of places, `batch_size` at a time, the shortest first: little padding in each batch."""
+    """Arrays of places, `batch_size` at a time, the shortest first, to save on padding."""
     order = np.argsort(lengths, kind="stable")
     return [order[first : first + batch_size] for first in range(0, len(order), batch_size)]
 

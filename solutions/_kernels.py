@@ -107,8 +107,8 @@ _BLOCK = 2**17  # numbers; three arrays of as many float32 stay in a cache of 2 
 def _erf_table(points):
     """(8, points): the first eight Taylor coefficients of erf about each point.
 
-    The slope of erf is g = 2 / sqrt(pi) * exp(-x^2), and g' = -2 x g. Compare the coefficients of
-    both sides: those of g follow one from another, and those of erf are theirs, divided by 1, 2, ...
+    The slope of erf is g = 2 / sqrt(pi) * exp(-x^2), and g' = -2 x g. Comparing the coefficients of
+    both sides gives those of g one from another. Those of erf are theirs, divided by 1, 2, 3, ...
     """
     slopes = [2 / math.sqrt(math.pi) * np.exp(-(points**2))]
     slopes.append(-2 * points * slopes[0])
@@ -122,7 +122,7 @@ _ERF_TABLE = _erf_table(np.arange(6 * 64 + 1) / 64)  # beyond 6, erf is 1 to the
 
 
 def _erf_float64(x):
-    """erf of float64, to 2e-16: the nearest point of the table, and seven powers of the distance."""
+    """erf of float64, to 2e-16: the series about the nearest point of the table."""
     size = np.minimum(np.abs(x), 6)
     with np.errstate(invalid="ignore"):  # NaN has no nearest point; any will do, it stays NaN
         nearest = np.rint(size * 64).astype(np.intp)

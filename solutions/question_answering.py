@@ -28,7 +28,7 @@ import numpy as np
 from solutions import _checks, _heads
 from solutions._checks import checked, describe
 from solutions.attention import softmax
-from solutions.embeddings import Encoding, WordPieceTokenizer, normalize, pad_batch
+from solutions.embeddings import Encoding, normalize, pad_batch
 from solutions.encoder import linear, linear_backward
 from solutions.training import cross_entropy
 
