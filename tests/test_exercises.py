@@ -217,6 +217,21 @@ def test_wider_floats_pass_with_a_note():
     assert "float64" in report.notes[0]
 
 
+def test_narrower_floats_are_wrong_where_digits_are_lost():
+    add(**toy(lambda_with_doc(lambda x: x / 3), [np.ones(3), np.zeros(2)]))
+    report = course.check("toy", lambda x: (x / 3).astype(np.float32))
+    assert report.status == "wrong"
+    assert "is float32; expected float64" in report.message
+    assert "half of their digits lost" in report.message
+
+
+def test_narrower_floats_pass_where_they_hold_the_values():
+    add(**toy(lambda_with_doc(lambda x: x * 3), [np.ones(3), np.array([np.nan, np.inf])]))
+    assert course.check("toy", lambda x: (x * 3).astype(np.float32)).passed
+    add(**toy(lambda_with_doc(lambda x: float(x.sum() / 3)), [np.ones(3, "f"), np.ones(4, "f")]))
+    assert course.check("toy", lambda x: x.sum() / np.float32(3)).passed
+
+
 def test_float32_is_compared_as_float32():
     x = np.linspace(0, 1, 1000, dtype=np.float32)
     add(**toy(lambda_with_doc(lambda x: x.sum()), [x, x[:10]]))

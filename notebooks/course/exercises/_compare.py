@@ -207,6 +207,12 @@ def _values(got, expected, where, result) -> Difference | None:
             wrong = ~np.isclose(got, expected, rtol=rtol, atol=atol, equal_nan=True)
             apart = np.abs(np.where(np.isfinite(expected), got - expected, 0.0))
         if not wrong.any():
+            if _lost_digits(got, expected):
+                return Difference(
+                    f"{where.start} is {got.dtype}; expected {expected.dtype}. The values are "
+                    "right, with half of their digits lost: look for an `astype` or a dtype that "
+                    "asks for it."
+                )
             finite = apart[np.isfinite(apart)]
             result.largest = max(result.largest, float(finite.max(initial=0.0)))
             if got.dtype.itemsize > expected.dtype.itemsize:
@@ -239,6 +245,12 @@ def _values(got, expected, where, result) -> Difference | None:
         rows.append(("largest difference", f"{gap:.0f}"))
     rows += _side_by_side(got, expected, place) + _pattern(got, expected)
     return Difference(sentence, rows)
+
+
+def _lost_digits(got, expected) -> bool:
+    """Whether an array is of a narrower type than the right one, and does not hold its values."""
+    narrower = got.ndim > 0 and got.dtype.itemsize < expected.dtype.itemsize
+    return narrower and bool((got != expected)[~np.isnan(expected)].any())
 
 
 def _pattern(got, expected) -> list[tuple[str, str]]:

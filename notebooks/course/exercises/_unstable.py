@@ -52,17 +52,17 @@ ZERO = (
     "Right unless all scores of a row are far below 0: then each exp is 0. Subtract the row's "
     "maximum there too, as it is: below 0 it is neither 0 nor the largest size."
 )
-# Rows that may attend to nothing: a form that does not divide by 1 there fails on those already.
 FORMS = {
     "no_shift": ("no_shift", False, NO_SHIFT),
     "no_shift_guarded": ("no_shift", True, NO_SHIFT),
     "clipped": ("clipped", False, CLIPPED),
+    "clipped_above": ("clipped_above", False, CLIPPED),
     "clipped_guarded": ("clipped_above", True, CLIPPED),
     "mean_shift": ("mean_shift", True, MEAN),
     "zero_shift": ("zero_shift", False, ZERO),
     "zero_shift_guarded": ("zero_shift", True, ZERO),
 }
-PLAIN = ("no_shift", "no_shift_guarded", "clipped", "mean_shift", "zero_shift")
+# Where a row may attend to nothing, a form that does not divide by 1 there fails on that already.
 GUARDED = ("no_shift", "no_shift_guarded", "clipped_guarded", "mean_shift", "zero_shift_guarded")
 
 
@@ -78,7 +78,7 @@ def unstable(how: str, guarded: bool) -> Callable:
 
 
 def mistakes(
-    answer: Callable[[Callable], Callable], forms: tuple[str, ...] = PLAIN
+    answer: Callable[[Callable], Callable], forms: tuple[str, ...] = tuple(FORMS)
 ) -> list[Mistake]:
     """An exercise's named mistakes: answer(softmax) is its answer with that softmax inside."""
     return [

@@ -48,6 +48,22 @@ def _norm_case(*shape, offset=0.0, dtype="float64", **kwargs):
     return make
 
 
+# A large mean and a small variance: 134217728 with 0, 1, 2 and -1 added.
+LARGE = 2.0**27 + np.array([0.0, 1.0, 2.0, -1.0])
+LARGE_WHY = "squared, numbers this large leave no digits for a variance of 1.25"
+CANCELLATION = (
+    "Your variance is the mean of the squares minus the square of the mean. On paper that is the "
+    "same; beside a large mean both are huge, and rounding leaves nothing of their difference. "
+    "Subtract the mean first: the variance is the mean of (x - mean)**2."
+)
+
+
+def _cancelled(x, gamma, beta, eps=1e-12):
+    mean = x.mean(axis=-1, keepdims=True)
+    variance = (x**2).mean(axis=-1, keepdims=True) - mean**2
+    return gamma * (x - mean) / np.sqrt(variance + eps) + beta
+
+
 def _norm_of(*x, **kwargs):
     """A vector written out, with gamma 1 and beta 0."""
     return lambda rng: ((np.array(x), np.ones(len(x)), np.zeros(len(x))), kwargs)
@@ -71,6 +87,7 @@ register(
         Case("a vector of equal numbers", _norm_of(2.0, 2.0, 2.0),
              why="variance 0: without eps, 0 / 0"),
         Case("float32", _norm_case(2, 3, 4, dtype="float32")),
+        Case("0, 1, 2 and -1 beside a mean of 134 million", _norm_of(*LARGE), why=LARGE_WHY),
     ],
     mistakes=[
         Mistake("whole_array", lambda x, gamma, beta, eps=1e-12: _normed(x, gamma, beta, eps,
@@ -132,6 +149,7 @@ register(
         Mistake("eps_fixed_1e-12",
                 lambda x, gamma, beta, eps=1e-12: _normed(x, gamma, beta, 1e-12),
                 "Right with the default; but the argument `eps` is not used."),
+        Mistake("cancellation", _cancelled, CANCELLATION),
     ],
     also_right=[
         _norm_loop,
@@ -340,6 +358,9 @@ register(
         Case("a change ten times as large as x", _add_case(3, 5, change=10.0)),
         Case("a small change", _add_case(2, 4, change=0.1)),
         Case("float32", _add_case(2, 3, dtype="float32")),
+        Case("0, 1, 2 and -1 beside a mean of 134 million", lambda rng: (
+            (np.full(4, LARGE[0]), LARGE - LARGE[0], np.ones(4), np.zeros(4)), {}),
+            why=LARGE_WHY),
     ],
     mistakes=[
         Mistake("no_residual", lambda x, change, gamma, beta: layer_norm(change, gamma, beta),
@@ -363,6 +384,8 @@ register(
         Mistake("no_gamma_beta", lambda x, change, gamma, beta: layer_norm(
                     x + change, np.ones_like(gamma), np.zeros_like(beta)),
                 "gamma and beta are not passed on."),
+        Mistake("cancellation", lambda x, change, gamma, beta: _cancelled(x + change, gamma, beta),
+                CANCELLATION),
     ],
     also_right=[
         _add_loop,
@@ -440,6 +463,8 @@ def _compare_dropout(mine, right, args):
         return f"The result is of {got}; expected an array of the shape of x, {x.shape}."
     if mine.dtype.kind != "f":
         return f"The result holds {mine.dtype}; expected floats."
+    if mine.dtype.itemsize < x.dtype.itemsize:
+        return f"The result is {mine.dtype}; expected {x.dtype}, as x has it."
     close = {"rtol": 1e-5, "atol": 1e-6}
     if np.array_equal(right, x):  # rate 0, or not in training
         if np.allclose(mine, x, **close):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from course.exercises import Case, Mistake, register
-from course.exercises.lesson04 import AsksMe
+from course.exercises.lesson04 import CANCELLATION, LARGE, LARGE_WHY, AsksMe
 from solutions import encoder, pretraining, training
 from solutions.attention import softmax
 
@@ -23,6 +23,16 @@ def _logits(*shape, ignored=(), **options):
 
 def _given(logits, labels):
     return lambda rng: ((np.array(logits, dtype=float), np.array(labels)), {})
+
+
+# What is put in place of each row minus its maximum.
+SHIFTED = {
+    "logs_not_shifted": lambda rows: rows,
+    "one_maximum": lambda rows: rows - rows.max(),
+    "mean_shift": lambda rows: rows - rows.mean(axis=-1, keepdims=True),
+    "zero_shift": lambda rows: rows - np.maximum(rows.max(axis=-1, keepdims=True), 0),
+    "clipped": lambda rows: np.clip(rows, -500, 500),
+}
 
 
 def _cross_entropy(logits, labels, ignore_index=-100, *, fault=""):
@@ -49,7 +59,11 @@ def _cross_entropy(logits, labels, ignore_index=-100, *, fault=""):
         shifted = picked - picked.max(axis=-1, keepdims=True, initial=-1e300)
         if fault == "twice":
             shifted = softmax(picked)
+        if fault in SHIFTED:
+            shifted = SHIFTED[fault](picked)
         logs = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+        if fault in SHIFTED:
+            probabilities = np.exp(logs)
     if fault == "one_sum":
         logs = shifted - np.log(np.exp(shifted).sum())
         probabilities = np.exp(logs)
@@ -155,6 +169,9 @@ register(
         Case("ignore_index is 9", _logits(3, 4, ignored=(0,), ignore_index=9)),
         Case("sure and wrong: logits 1000 and 0, the label is the second",
              _given([[1000, 0], [0, 3]], [1, 1]), why="log(0) and exp(1000)"),
+        Case("a logit of 2000, and a row near -2000",
+             _given([[2000, 0, 0], [-2000, -2001, -2002]], [1, 2]),
+             why="only less its own maximum is a row safe in exp and in log"),
     ],
     mistakes=[
         Mistake("ignored_as_index", _ignored_as_index,
@@ -211,6 +228,21 @@ register(
         Mistake("empty", _ce("empty"),
                 "Right, until every row is ignored: 0 / 0 is NaN. Then the loss is 0 and so is the "
                 "gradient."),
+        Mistake("logs_not_shifted", _ce("logs_not_shifted"),
+                "exp(1000) is inf, and its log is inf as well. Subtract each row's maximum before "
+                "exp: the difference between logit and log of the sum stays the same."),
+        Mistake("one_maximum", _ce("one_maximum"),
+                "You subtract the maximum of all logits. In a row far below it every exp is 0, and "
+                "log(0) is -inf. Each row has its own maximum: max(axis=-1, keepdims=True)."),
+        Mistake("mean_shift", _ce("mean_shift"),
+                "You subtract each row's mean. A logit far above it still overflows. Less the "
+                "maximum, no logit is above 0."),
+        Mistake("zero_shift", _ce("zero_shift"),
+                "Right unless all logits of a row are far below 0: then each exp is 0, and log(0) "
+                "is -inf. Subtract the row's maximum there too, as it is."),
+        Mistake("clipped", _ce("clipped"),
+                "You cut the logits off before exp, which also cuts off the loss. Nothing has to "
+                "be cut: less the maximum of its row, no logit is above 0."),
     ],
     also_right=[_cross_entropy_loop, _cross_entropy_one_hot],
     hints=[
@@ -384,6 +416,8 @@ def _norm_wrong(fault):
         centered = x - x.mean(axis=-1, keepdims=True)
         squares = (centered**2).sum(axis=-1, keepdims=True)
         variance = squares / (d - 1 if fault == "sample" else d)
+        if fault == "cancellation":
+            variance = (x**2).mean(axis=-1, keepdims=True) - x.mean(axis=-1, keepdims=True) ** 2
         if fault == "eps_outside":
             deviation = np.sqrt(variance) + eps
         else:
@@ -471,6 +505,9 @@ register(
         Case("numbers ten times as wide", _norm_case(2, 4, scale=10.0),
              why="one division by the deviation, not two"),
         Case("a large eps, 0.5", _norm_case(3, 4, eps=0.5), why="eps belongs under the root"),
+        Case("0, 1, 2 and -1 beside a mean of 134 million", lambda rng: (
+                 (rng.normal(size=(1, 4)), LARGE[None].copy(), rng.normal(1.5, 0.5, size=4)), {}),
+             why=LARGE_WHY),
     ],
     mistakes=[
         Mistake("frozen", _norm_wrong("frozen"),
@@ -533,6 +570,7 @@ register(
         Mistake("token_mean", _norm_wrong("token_mean"),
                 "grad_gamma and grad_beta are means over the tokens. They are sums: the mean "
                 "belongs to the loss."),
+        Mistake("cancellation", _norm_wrong("cancellation"), CANCELLATION),
     ],
     also_right=[_norm_loop, _norm_step_by_step],
     hints=[

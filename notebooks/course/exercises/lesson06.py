@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course.exercises import Case, Mistake, register
+from course.exercises import Case, Mistake, _unstable, register
 from solutions import encoder
 from solutions import text_classification as solution
 from solutions.attention import softmax
@@ -147,6 +147,8 @@ register(
         Case("2 texts, width 4, 3 classes", _head()),
         Case("3 texts, width 3, 3 classes", _head(3, 3, 3), why="wrong transpositions run here"),
         Case("one text, two classes", _head(1, 5, 2)),
+        Case("logits of 2000 beside 1999, and a row of -2000",
+             lambda rng: ((np.eye(3), _unstable.FAR.copy(), np.zeros(3)), {}), why=_unstable.WHY),
     ],
     mistakes=[
         Mistake("logits", lambda pooled, weight, bias: pooled @ weight + bias,
@@ -174,6 +176,8 @@ register(
                 "together; classes that exclude each other share a softmax."),
         Mistake("bias_after", lambda pooled, weight, bias: softmax(pooled @ weight) + bias,
                 "The bias belongs to the logits, before the softmax."),
+        *_unstable.mistakes(
+            lambda softmax: lambda pooled, weight, bias: softmax(pooled @ weight + bias)),
     ],
     also_right=[
         lambda pooled, weight, bias: softmax(encoder.linear(pooled, weight, bias)),
@@ -488,13 +492,14 @@ def _random_forecasts(rng):
 
 
 def _calibration(probabilities, true, bins=10, *, weighted=True, signed=False, overall=False,
-                 confidence_of=None):
+                 confidence_of=None, bin_of=None):
     confidence = (probabilities.max(axis=-1) if confidence_of is None
                   else confidence_of(probabilities, true))
     right = probabilities.argmax(axis=-1) == true
     if overall:
         return float(abs(confidence.mean() - right.mean()))
-    where = np.minimum((confidence * bins).astype(int), bins - 1)
+    where = (np.minimum((confidence * bins).astype(int), bins - 1) if bin_of is None
+             else bin_of(confidence, bins))
     gaps, sizes = [], []
     for b in np.unique(where):
         gap = confidence[where == b].mean() - right[where == b].mean()
@@ -532,6 +537,11 @@ register(
         Case("a border between bins", _forecasts([[0.5, 0.5], [0.75, 0.25]], [1, 0], bins=4)),
         Case("a confidence on the border of two bins",
              _forecasts([[0.5, 0.5], [0.4, 0.6], [0.55, 0.45]], [1, 1, 0], bins=2)),
+        Case("0.9 begins a bin", _forecasts([[0.9, 0.1], [0.85, 0.15]], [1, 0]),
+             why="0.9 // 0.1 is 8, because 0.1 is a little more than a tenth"),
+        Case("0.64 and 0.66 share a bin", _forecasts([[0.64, 0.36], [0.66, 0.34]], [0, 1]),
+             why="rounded to tenths they would not"),
+        Case("0.95 and 1.0 share the last bin", _forecasts([[0.95, 0.05], [1.0, 0.0]], [0, 1])),
     ],
     mistakes=[
         Mistake("one_minus_accuracy",
@@ -560,6 +570,20 @@ register(
                 _with(confidence_of=lambda p, t: p[np.arange(len(t)), t]),
                 "You took the probability of the true class. Confidence is the probability of the "
                 "class that the model chose: the highest one."),
+        Mistake("floor_division",
+                _with(bin_of=lambda confidence, bins: np.minimum(confidence // (1 / bins),
+                                                                 bins - 1)),
+                "You divide by the width of a bin with //. A tenth has no exact float: 0.9 // 0.1 "
+                "is 8. Multiply: int(confidence * bins)."),
+        Mistake("rounded",
+                _with(bin_of=lambda confidence, bins: np.minimum(np.round(confidence * bins),
+                                                                 bins - 1)),
+                "You round confidence * bins. Bin b begins at b / bins: cut off what stands behind "
+                "the point, with int."),
+        Mistake("bin_too_many",
+                _with(bin_of=lambda confidence, bins: (confidence * bins).astype(int)),
+                "A confidence of 1 gets a bin of its own, number `bins`. It belongs to the last "
+                "one, bins - 1."),
     ],
     also_right=[_calibration_by_text, _with()],
     hints=[

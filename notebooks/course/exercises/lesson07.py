@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course.exercises import Case, Mistake, register
+from course.exercises import Case, Mistake, _unstable, register
 from solutions import token_classification as solution
 from solutions.attention import softmax
 from solutions.encoder import linear
@@ -42,6 +42,9 @@ register(
         Case("float32", _head(2, 2, 4, 3, "float32")),
         Case("a logit of 1000",
              lambda rng: ((np.array([[[1000.0, 0.0]]]), np.eye(2), np.zeros(2)), {})),
+        Case("logits of 2000 beside 1999, and a row of -2000",
+             lambda rng: ((_unstable.FAR[None].copy(), np.eye(3), np.zeros(3)), {}),
+             why=_unstable.WHY),
     ],
     mistakes=[
         Mistake("logits", lambda hidden_states, weight, bias: hidden_states @ weight + bias,
@@ -78,6 +81,9 @@ register(
                 lambda hidden_states, weight, bias:
                 softmax(softmax(hidden_states @ weight + bias)),
                 "softmax twice: the second one makes all labels nearly alike."),
+        *_unstable.mistakes(
+            lambda softmax: lambda hidden_states, weight, bias: softmax(
+                hidden_states @ weight + bias)),
     ],
     also_right=[
         _probabilities_loop,

@@ -6,6 +6,7 @@ import re
 import numpy as np
 
 from course.exercises import Case, Mistake, register
+from course.exercises.lesson04 import CANCELLATION, LARGE, LARGE_WHY
 from solutions import pretrained as solution
 
 # --- tensor_from_bytes ----------------------------------------------------------------------------
@@ -488,6 +489,9 @@ register(
         Case("2 vectors and 3, width 4", _vectors(2, 3, 4), why="n and m differ"),
         Case("3 vectors and 3, width 3", _vectors(3, 3, 3)),
         Case("a row of zeros in each", _vectors(3, 2, 4, zero=True), why="0 / 0"),
+        Case("vectors as short as 0.00000000002",
+             lambda rng: (tuple(2e-11 * x for x in _vectors(2, 3, 4)(rng)[0]), {}),
+             why="the angle does not depend on the lengths; a small number below would"),
     ],
     mistakes=[
         Mistake("dot", lambda a, b: a @ b.T,
@@ -515,6 +519,15 @@ register(
         Mistake("zero", _no_guard,
                 "Right, but a row of zeros gives 0 / 0. It has no direction: let it be 0 similar "
                 "to everything."),
+        Mistake("small_number", lambda a, b: a @ b.T / (np.multiply(*_lengths(a, b)) + 1e-8),
+                "You keep the product of the lengths away from 0 with a small number. Short "
+                "vectors then seem similar to nothing. Divide by 1 where it is 0, and by the "
+                "lengths elsewhere."),
+        Mistake("small_number_each", lambda a, b: (a / np.maximum(_lengths(a, b)[0], 1e-8)) @ (
+                    b.T / np.maximum(_lengths(a, b)[1], 1e-8)),
+                "You keep each length above a small number, and vectors shorter than that seem "
+                "similar to nothing. Divide by 1 where a length is 0, and by the lengths "
+                "elsewhere."),
     ],
     also_right=[_cosine_loop, _cosine_unit],
     hints=[
@@ -567,6 +580,17 @@ def _search_tie(query, vectors, top_k=3):
     ]
 
 
+def _alike(rng, n):
+    """Vectors of whole numbers with whole lengths: equal similarities are equal to the last bit."""
+    directions = np.array([[3.0, 4.0], [4.0, 3.0], [1.0, 0.0], [0.0, 1.0], [-3.0, 4.0]])
+    return directions[rng.integers(5, size=n)] * rng.integers(1, 5, size=(n, 1))
+
+
+def _search_unstable(query, vectors, top_k=3):
+    similarity = solution.cosine_similarity(query[None], vectors)[0]
+    return [(int(i), float(similarity[i])) for i in np.argsort(-similarity)[:top_k]]
+
+
 def _search_always_three(query, vectors, top_k=3):
     return solution.search(query, vectors, 3)
 
@@ -605,6 +629,9 @@ register(
         Case("the best alone, of 6", _search_case(6, 4, 1)),
         Case("5 of 4", _search_case(4, 4, 5), why="fewer texts than asked for"),
         Case("two texts alike", _search_case(6, 4, 6, tie=True), why="the lower index first"),
+        Case("20 of 60 texts in five directions",
+             lambda rng: ((np.array([1.0, 0.0]), _alike(rng, 60)), {"top_k": 20}),
+             why="np.argsort keeps equal numbers in order only with kind='stable'"),
     ],
     mistakes=[
         Mistake("worst", _search_worst,
@@ -624,6 +651,14 @@ register(
         Mistake("tie", _search_tie,
                 "Of two equally similar texts the one with the lower index comes first. Reversing "
                 "an upward sort turns equal ones around too."),
+        Mistake("tie_unstable", lambda query, vectors, top_k=3: [
+                    (int(i), float(s[i])) for s in solution.cosine_similarity(query[None], vectors)
+                    for i in np.argsort(s)[::-1][:top_k]],
+                "np.argsort leaves equally similar texts in any order, and [::-1] turns them "
+                "around. The lower index comes first: sort -similarity, with kind='stable'."),
+        Mistake("unstable", _search_unstable,
+                "np.argsort leaves equally similar texts in any order. With kind='stable' the "
+                "lower index stays first."),
     ],
     also_right=[_search_sorted, _search_repeated],
     hints=[
@@ -682,6 +717,10 @@ def _scaled(divide, shift=True):
     return wrong
 
 
+def _cancelled_deviation(train):
+    return np.sqrt(np.maximum((train**2).mean(axis=0) - train.mean(axis=0) ** 2, 0))
+
+
 def _unguarded(train, other):
     with np.errstate(all="ignore"):
         mean, deviation = train.mean(axis=0), train.std(axis=0)
@@ -723,6 +762,8 @@ register(
         Case("5 rows and 3, of 4 columns", _rows_case(5, 3, 4)),
         Case("a column that does not vary", _rows_case(6, 2, 3, flat=True), why="0 / 0"),
         Case("one other row", _rows_case(4, 1, 2)),
+        Case("0, 1, 2 and -1 beside a mean of 134 million",
+             lambda rng: ((LARGE[:, None].copy(), LARGE[:2, None].copy()), {}), why=LARGE_WHY),
     ],
     mistakes=[
         Mistake("by_own", _by_own,
@@ -753,6 +794,7 @@ register(
         Mistake("small_added", _small_added,
                 "Right where columns vary. Where one does not, you divide by the small number that "
                 "you add, and another row's difference becomes huge. Divide by 1 there."),
+        Mistake("cancellation", _scaled(_cancelled_deviation), CANCELLATION),
     ],
     also_right=[_standardize_loop, _standardize_einsum],
     hints=[
