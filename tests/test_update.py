@@ -885,6 +885,25 @@ def test_from_a_folder(world, with_git):
     world.backup()  # one only
 
 
+def test_a_lesson_is_known_without_git_and_without_ids(world):
+    """What the course shipped is seen from the worked copy: it is neither kept nor doubled."""
+    worked = world.work("notebooks/02_more.ipynb", answers=[("third", "    return x / 3")])
+    notebook = world.read("notebooks/01_add.ipynb")
+    for index, cell in enumerate(notebook.cells):
+        cell.id = f"{index:08x}"
+    nbformat.write(notebook, world.root / "notebooks/01_add.ipynb")
+    shutil.rmtree(world.root / ".git")
+    cells = add()
+    cells[3] = MARKDOWN("Nothing like it.")
+    files = {**shipped(), "notebooks/01_add.ipynb": lesson(cells)}
+    del files["notebooks/02_more.ipynb"], files["solutions/02_more_solution.ipynb"]
+    write(world.folder / "newer", files)
+    said = world.update("--from", str(world.folder / "newer"))
+    assert world.sources() == [cell.source for cell in cells]
+    assert "`notebooks/02_more.ipynb` is no longer a part of the course. Yours, with" in said
+    assert (world.backup() / "files/notebooks/02_more.ipynb").read_bytes() == worked
+
+
 def test_folders_that_are_no_newer_course(world):
     assert "holds no copy of the course" in world.update("--from", str(world.folder), code=1)
     assert "this copy itself" in world.update("--from", str(world.root), code=1)
@@ -1179,9 +1198,8 @@ def test_real_lessons(real, tmp_path):
     assert sorted(one.exercises) == sorted(names)
     answers = {name: one for name in names if _lesson.is_answered(one, name, None)}
     assert set(answers) == set(names)
-    made, said = _lesson.combine(new, [one], answers, set())
-    assert set(said) <= {"answer", "own"}
-    assert len(said["own"]) == len(notes) and said["answer"] == names
+    made, answered, own, look = _lesson.combine(new, [one], answers, set())
+    assert (answered, own, look) == (len(names), len(notes), [])
     assert [cell.source for cell in made.cells[1::2]] == [note.source for note in notes]
     assert [cell.source for cell in made.cells[::2]] == [
         cell.source if cell.cell_type == "markdown" else source

@@ -252,14 +252,16 @@ def counterparts(lesson: Lesson, new: NotebookNode) -> dict[int, int]:
 
 def combine(
     new: NotebookNode, lessons: list[Lesson], answers: dict[str, Lesson], gone: set[str]
-) -> tuple[NotebookNode, dict[str, list]]:
-    """The new lesson with the learner's answers and cells in it, and what to report.
+) -> tuple[NotebookNode, int, int, list[str]]:
+    """The new lesson with the learner's answers and cells in it.
+
+    Beside it, for the report: how many answers and how many cells of their own were put back, and
+    what to look at, as sentences that follow the lesson's path.
 
     lessons: what the learner has of this lesson, mostly one. answers: for an exercise's name, the
     lesson that holds an answer. gone: names of exercises that no new lesson has.
     """
-    said = defaultdict(list)
-    after = defaultdict(list)
+    after, own, answered, look = defaultdict(list), 0, 0, []
     for lesson in lessons:
         places = counterparts(lesson, new)
         names = {index: name for name, index in lesson.exercises.items()}
@@ -273,13 +275,17 @@ def combine(
                 if name in gone and answers[name] is lesson:
                     why = "the newer version has no exercise of this name"
                     after[END].append(set_aside(name, cell.source, why))
-                    said["gone"].append(name)
+                    look.append(f": the exercise `{name}` no longer exists. Your answer stands at "
+                                "the end, as comments.")
                 elif lesson.shipped.get(index):
                     after[anchor].append(own_version(cell))
-                    said["edited"].append(bare(cell).splitlines()[0])
+                    line = bare(cell).splitlines()[0]
+                    line = line if len(line) <= 50 else f"{line[:49].rstrip()} …"
+                    look.append(f": you had changed the cell that begins “{line}”. The new one "
+                                "stands there, and yours below it.")
             elif cell.source.strip():
                 after[anchor].append(clean(cell))
-                said["own"].append(cell)
+                own += 1
     made = copy.deepcopy(new)
     made.cells = after[START]
     for index, cell in enumerate(copy.deepcopy(new.cells)):
@@ -292,9 +298,9 @@ def combine(
             cell.source, why = put_back(mine, None if lesson.problem else base, blank)
             if why and not (lesson.problem and cell.source != blank):
                 made.cells.append(set_aside(name, mine, why))
-                said["beside"].append((name, why))
+                look.append(f", `{name}`: {why}. Your old cell stands below, as comments.")
             else:
-                said["answer"].append(name)
+                answered += 1
         made.cells += after[index]
     for lesson in lessons:
         kernel = lesson.notebook.metadata.get("kernelspec", {})
@@ -302,7 +308,9 @@ def combine(
             made.metadata["kernelspec"] = copy.deepcopy(kernel)
     if after[END]:
         made.cells += [copy.deepcopy(HEADING), *after[END]]
+        look.append(": what has no place in the new lesson stands at its end, under “Your own "
+                    "cells”.")
     taken = {}
     for cell in made.cells:  # ids have to differ
         cell.id = build._unused(cell.id, taken)
-    return made, said
+    return made, answered, own, look

@@ -14,7 +14,6 @@ from course.exercises import _store
 
 from ._finish import UpdateError
 from ._lesson import (
-    HEADING,
     Lesson,
     bare,
     combine,
@@ -50,7 +49,8 @@ class Plan:
         if versions.base is not None:
             old = files_of(versions.base)
         else:  # code of this copy that would be in the way
-            old = {path for path in files_of(root) if _is_code(path)}
+            code = re.compile(r"(notebooks/course|solutions)/.*(\.py|_solution\.ipynb)")
+            old = {path for path in files_of(root) if code.fullmatch(path)}
         self._plan_files((self.new | old) - set(self.new_lessons) - {one.path for one in lessons})
         self._plan_rest()
 
@@ -87,12 +87,14 @@ class Plan:
             base = self.versions.base and _read(self.versions.base / path)[0]
             lesson = Lesson(path, notebook or nbformat.v4.new_notebook(), base, problem)
             lesson.target = self._target(lesson)
-            if base is None and lesson.target is None:
+            worked = self.root / "solutions" / f"{PurePosixPath(path).stem}_solution.ipynb"
+            shipped = base or _read(worked)[0]  # whose cells have the same ids
+            if shipped is None and lesson.target is None:
                 continue  # the learner's own notebook
             target = self.new_lessons.get(lesson.target, nbformat.v4.new_notebook())
             if problem:
                 lesson.notebook = _from_store(target)
-            tell_apart(lesson, [target, base or target])
+            tell_apart(lesson, [target, shipped or target])
             found.append(lesson)
         return found
 
@@ -168,7 +170,7 @@ class Plan:
         alone = [one.path for one in mine] == [path] and not mine[0].problem
         if alone and old == newer:
             return  # untouched, with all that the learner has in it
-        made, said = combine(new, mine, answers, gone)
+        made, answered, own, look = combine(new, mine, answers, gone)
         if alone and _cells(made) == _cells(mine[0].notebook):
             return
         untouched = _cells(made) == _cells(new) and made.metadata == new.metadata
@@ -180,22 +182,12 @@ class Plan:
                 self.say(LOOK, f"`{lesson.path}` could not be read ({lesson.problem}). It is in "
                          "the backup. Answers were taken from `notebooks/.learner/answers`, as "
                          f"you last ran them: {_listed(list(lesson.exercises)) or 'none'}.")
-        counts = [_count(len(said["answer"]), "answer")] if said["answer"] else []
-        counts += [f"{_count(len(said['own']), 'cell')} of your own"] if said["own"] else []
+        counts = [_count(answered, "answer")] if answered else []
+        counts += [f"{_count(own, 'cell')} of your own"] if own else []
         if counts:
             self.say(LESSONS, f"`{path}`: put back {' and '.join(counts)}.")
-        for name, why in said["beside"]:
-            self.say(LOOK, f"`{path}`, `{name}`: {why}. Your old cell stands below, as comments.")
-        for name in said["gone"]:
-            self.say(LOOK, f"`{path}`: the exercise `{name}` no longer exists. Your answer stands "
-                     "at the end, as comments.")
-        for line in said["edited"]:
-            line = line if len(line) <= 50 else f"{line[:49].rstrip()} …"
-            self.say(LOOK, f"`{path}`: you had changed the cell that begins “{line}”. The new one "
-                     "stands there, and yours below it.")
-        if any(cell.id == HEADING.id for cell in made.cells):
-            self.say(LOOK, f"`{path}`: what has no place in the new lesson stands at its end, "
-                     "under “Your own cells”.")
+        for line in look:
+            self.say(LOOK, f"`{path}`{line}")
 
     # ------------------------------------------------------------ all other files
 
@@ -300,10 +292,3 @@ def _from_store(new: NotebookNode) -> NotebookNode:
 def _lesson_paths(paths: set[str]) -> list[str]:
     """Those of the paths that are lessons."""
     return sorted(one for one in paths if re.fullmatch(r"notebooks/\d\d_[a-z0-9_]+\.ipynb", one))
-
-
-def _is_code(path: str) -> bool:
-    """Whether a path in a copy is one that the course, and not the learner, puts there."""
-    return path.startswith(("notebooks/course/", "solutions/")) and path.endswith(
-        (".py", "_solution.ipynb")
-    )

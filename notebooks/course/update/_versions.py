@@ -42,7 +42,7 @@ def from_git(root: Path, folder: Path) -> Versions | None:
             f"the newer version could not be fetched from {remote} ({error}). Nothing was changed. "
             "Try again with a network, or unpack a download and name it with --from."
         ) from None
-    head, new = git(root, "rev-parse", "HEAD"), git(root, "rev-parse", upstream)
+    head, new = git(root, "rev-parse", "HEAD", upstream).splitlines()
     try:
         base = git(root, "merge-base", head, new)
     except UpdateError:
@@ -90,19 +90,18 @@ def _usable_checkout(root: Path) -> None:
     """UpdateError where git does not know this folder, or is in the middle of something."""
     other = "Unpack a newer copy and run python -m course update --from FOLDER."
     try:
-        top = Path(git(root, "rev-parse", "--show-toplevel"))
+        top, folder = git(root, "rev-parse", "--show-toplevel", "--absolute-git-dir").splitlines()
     except UpdateError as error:
         if "not a git repository" in str(error):
             raise UpdateError(f"this copy is not a git clone. {other}") from None
         raise
-    if top.resolve() != root.resolve():
+    if Path(top).resolve() != root.resolve():
         raise UpdateError(f"this copy lies within another git repository, {top}. {other}")
-    folder = root / git(root, "rev-parse", "--git-dir")
     for name, undo in (
         ("MERGE_HEAD", "merge"), ("rebase-merge", "rebase"), ("rebase-apply", "rebase"),
         ("CHERRY_PICK_HEAD", "cherry-pick"), ("REVERT_HEAD", "revert"),
     ):  # fmt: skip
-        if (folder / name).exists():
+        if Path(folder, name).exists():
             raise UpdateError(
                 f"a git {undo} stopped half-way here. Take it back with `git {undo} --abort`, "
                 "which keeps what you committed, and run this again."
