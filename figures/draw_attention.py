@@ -1,4 +1,4 @@
-"""Attention as a table and as arrows, the four masks, and how heads are split and merged."""
+"""Attention as a table and as arrows, the masks, and how heads are split, used and merged."""
 
 import numpy as np
 from kit import (
@@ -412,3 +412,91 @@ def heads():
                      "again; below, a reshape alone puts each token into one head.",
                  answer="Every head gets its own slice of every token; merging puts the slices "
                         "side by side again.")
+
+
+def multi_head():
+    """All steps of multi-head attention on the tiny sentence of lesson 02, with its numbers."""
+    tokens = ["chef", "met", "pilot"]
+    x = np.array([[1.0, 0, -1, 0], [0, 0, 0, 1], [0, 1, 1, 0]])
+    asks = np.zeros((4, 4))
+    asks[3, [0, 2]] = -8, 8  # an action asks for the left in head 0, for the right in head 1
+    found_by, hands_over = np.zeros((4, 4)), np.zeros((4, 4))
+    found_by[2, [0, 2]] = 1  # a word is found by its place
+    hands_over[[0, 1, 0, 1], [0, 1, 2, 3]] = 1  # and hands over kitchen and cockpit
+    projected = [x @ matrix + 0.0 for matrix in (asks, found_by, hands_over)]
+    query, key, value = (split_heads(one[None], 2) for one in projected)
+    findings, weights = scaled_dot_product_attention(query, key, value)
+    merged = merge_heads(findings)[0]
+    findings, weights = findings[0], weights[0]
+
+    tall, small, wide = 25, 27, 40
+    at = {"x": 72, "projected": 228, "weights": 428, "findings": 576, "merged": 668}
+    middle = 305.5
+    parts = [label(at["x"] - 7, middle - 1.5 * tall + i * tall + 17, token, size=12, anchor="end")
+             for i, token in enumerate(tokens)]
+    parts += [grid(at["x"], middle - 1.5 * tall, x, width=small, height=tall, digits=0),
+              say(at["x"] + 2 * small, middle - 1.5 * tall - 10, "x", size=13, weight="600",
+                  anchor="middle")]
+    steps = ((at["x"] + 2 * small, "words", "(3, 4)"),
+             (at["projected"] + 2 * small, "project", "three times (3, 4)"),
+             (at["weights"] + 1.5 * wide, "split, attend", "(2, 3, 3)"),
+             (at["findings"] + wide, "findings", "(2, 3, 2)"),
+             (at["merged"] + 2 * wide - 10, "merge, then output", "(3, 4)"))
+    for left, name, shape in steps:
+        parts.append(say(left, 86, name, size=13, weight="600", anchor="middle"))
+        parts.append(label(left, 104, shape, size=11, anchor="middle", color=SOFT_INK))
+    for n, (name, matrix, color) in enumerate(zip(("query", "key", "value"), projected,
+                                                  (QUERY, KEY, VALUE))):
+        y = 146 + n * 122
+        parts.append(say(at["projected"] + 2 * small, y - 8, name, size=13, weight="600",
+                         anchor="middle", color=dark(color)))
+        parts.append(grid(at["projected"], y, matrix, width=small, height=tall, digits=0,
+                          stroke=color,
+                          fill=lambda i, j, color=color: mix(color, 0.1 if j < 2 else 0.35)))
+        parts.append(path([(at["x"] + 4 * small + 6, middle), (at["x"] + 4 * small + 26, middle),
+                           (at["x"] + 4 * small + 26, y + 1.5 * tall),
+                           (at["projected"] - 6, y + 1.5 * tall)]))
+    for h, (name, share) in enumerate((("head 0: left", 0.1), ("head 1: right", 0.35))):
+        y = 190 + h * 156
+        parts.append(say(at["weights"] + 1.5 * wide, y - 8, f"{name}, weights", anchor="middle",
+                         color=dark(WEIGHT)))
+        parts.append(grid(at["weights"], y, weights[h], width=wide, height=tall,
+                          fill=lambda i, j, h=h: mix(WEIGHT, 0.04 + 0.9 * weights[h, i, j]),
+                          stroke="#ffffff"))
+        parts.append(grid(at["findings"], y, findings[h], width=wide, height=tall, stroke=VALUE,
+                          fill=mix(VALUE, share)))
+        parts += [label(at["weights"] - 7, y + i * tall + 17, token, size=12, anchor="end")
+                  for i, token in enumerate(tokens)]
+        parts.append(path([(at["projected"] + 4 * small + 6, middle),
+                           (at["projected"] + 4 * small + 22, middle),
+                           (at["projected"] + 4 * small + 22, y + 1.5 * tall),
+                           (at["weights"] - 52, y + 1.5 * tall)]))
+        parts.append(path([(at["weights"] + 3 * wide + 5, y + 1.5 * tall),
+                           (at["findings"] - 5, y + 1.5 * tall)]))
+    parts.append(grid(at["merged"], middle - 1.5 * tall, merged, width=wide - 3, height=tall,
+                      stroke=VALUE, fill=lambda i, j: mix(VALUE, 0.1 if j < 2 else 0.35)))
+    parts.append(frame(at["merged"], middle - 0.5 * tall, 4 * (wide - 3), tall))
+    for h in range(2):
+        y = 190 + h * 156
+        parts.append(path([(at["findings"] + wide, y + 3 * tall + 5 if h == 0 else y - 6),
+                           (at["findings"] + wide, middle + (-8 if h == 0 else 8)),
+                           (at["merged"] - 6, middle + (-8 if h == 0 else 8))]))
+    parts.append(lines(at["merged"] - 2, middle + 1.5 * tall + 22,
+                       ["the framed row is the new", "“met”: chef on its left,",
+                        "pilot on its right"],
+                       size=11, step=16, color=SOFT_INK))
+    row = "(" + ", ".join(number(v) for v in merged[1]) + ")"
+    details = (
+        "Multi-head attention on “chef met pilot”, two heads of width 2. The three words, four "
+        "numbers each, are projected to queries, keys and values, (3, 4) each; the left half of "
+        "every row belongs to head 0, the right half to head 1. Each head has a table of weights "
+        f"of its own: in head 0 “met” gives “chef” {number(weights[0, 1, 0])}, in head 1 it gives "
+        f"“pilot” {number(weights[1, 1, 2])}; the other words ask for nothing and weigh all alike. "
+        f"Side by side, the findings of “met” are {row}, chef first and pilot second; the output "
+        "projection then leaves them where they are."
+    )
+    return sheet(492, parts, question="How do several heads work side by side?", details=details,
+                 alt="Multi-head attention on three words: projections in two halves, a table of "
+                     "weights for each half, and the two findings side by side again.",
+                 answer="Each head has its half of every query, key and value, and a table of "
+                        "weights of its own.")

@@ -25,6 +25,7 @@ FIGURES = {
     "attention_arrows": draw_attention.arrows,
     "masks": draw_attention.masks,
     "split_heads": draw_attention.heads,
+    "multi_head": draw_attention.multi_head,
     "tokens_to_ids": draw_text.tokens_to_ids,
     "encoder_layer": draw_encoder.encoder_layer,
     "bidirectional_causal": draw_encoder.bidirectional_causal,

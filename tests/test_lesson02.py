@@ -63,12 +63,63 @@ def test_reshape_alone_keeps_the_halves_apart():
     assert np.abs(outputs[0][0, 2:] - outputs[1][0, 2:]).max() > 0.1
 
 
+@pytest.mark.parametrize(("head", "weights"), [(1, [1 / 7] * 7), (2, [0, 0, 0, 0, 0, 0, 1])])
+def test_cooked_finds_nothing_and_gets_the_mean_or_itself(head, weights):
+    shown = play.which_head(play.WORDS.index("cooked"), head).facts["weights"]
+    np.testing.assert_allclose(shown, weights, atol=0.005)
+
+
 def test_narrow_heads_cannot_aim():
     reach = {h: play.winners(h).sum(axis=1) for h in (1, 2, 4, 8, 16)}
     assert (reach[16] == 2).all()  # on a line, only the two ends
-    assert (reach[1] == len(play.CROWD)).all()
+    assert (reach[1] == play.CROWD).all()
     means = [reach[h].mean() for h in (1, 2, 4, 8, 16)]
     assert means == sorted(means, reverse=True)
+
+
+def found_by_some_query(key, others):
+    """Whether the perceptron finds a query that gives `key` a higher score than all others."""
+    leads = key - others
+    leads /= np.linalg.norm(leads, axis=1, keepdims=True)
+    query = leads.sum(axis=0)
+    for _ in range(20_000):
+        worst = int((leads @ query).argmin())
+        if leads[worst] @ query > 0:
+            return True
+        query += leads[worst]
+    return False
+
+
+@pytest.mark.parametrize("num_heads", [1, 2, 4, 8, 16])
+def test_the_keys_that_can_be_singled_out_are_those_for_which_there_is_a_query(num_heads):
+    keys = np.random.default_rng(2).normal(size=(1, play.CROWD, 16))
+    heads = attention.split_heads(keys, num_heads)[0]
+    queries = np.random.default_rng(0).normal(size=(num_heads, 20_000, heads.shape[-1]))
+    best = (queries @ heads.swapaxes(-1, -2)).argmax(axis=-1)
+    sampled = np.array([np.isin(np.arange(play.CROWD), row) for row in best])
+    can = play.winners(num_heads)
+    assert not (sampled & ~can).any()
+    for h, j in zip(*np.nonzero(can & ~sampled), strict=True):  # seldom won, but won
+        assert found_by_some_query(heads[h, j], np.delete(heads[h], j, axis=0))
+
+
+def test_trained_heads_agree_on_the_word_that_decides_and_are_not_as_clean_as_those_by_hand():
+    given = play.trained_heads.slider.given()
+    text = play.trained_heads.slider.controls["text"].first
+    tokens = given["model"].attention(text)[0]
+    weights = play.trained_heads(text, **given).facts["weights"]  # (layers, heads, n, n)
+    assert weights.shape[:2] == (2, 4)
+    at_good = (weights[1].argmax(axis=-1) == tokens.index("good")).sum(axis=-1)
+    assert (at_good > len(tokens) / 2).all()
+    assert (weights[0].max(axis=-1) < 0.5).mean() > 0.5  # layer 1: most words spread
+    steps = weights.argmax(axis=-1) - np.arange(len(tokens))
+    assert ((steps == 1).mean(axis=-1) < 0.5).all() and ((steps == -1).mean(axis=-1) < 0.5).all()
+
+
+def test_the_line_of_the_memory_is_continued():
+    given = play._sample()
+    assert play.measured_cost(15, **given).facts["at"] == pytest.approx(5e-5 * 2**30)
+    assert "gigabytes" in play.measured_cost(15, **given).body
 
 
 def test_cost_is_what_the_arrays_say():
@@ -90,12 +141,16 @@ def test_fit_finds_the_power():
     assert (power, factor) == (pytest.approx(1.7), pytest.approx(3e-6))
 
 
-@pytest.mark.parametrize("block", [2, 3, 4, 6])
-def test_running_blocks_end_at_the_plain_mean(block):
-    last = play.running_blocks(6, block).facts
-    assert last["mean"] == pytest.approx(last["plain"], abs=1e-12)
-    first = play.running_blocks(1, block).facts
-    assert abs(first["mean"] - first["plain"]) > 0.1
+def test_running_blocks_end_at_the_plain_mean_and_forget_most_at_the_fourth():
+    facts = [play.running_blocks(step).facts for step in range(7)]
+    assert facts[-1]["mean"] == pytest.approx(facts[-1]["plain"], abs=1e-12)
+    assert abs(facts[1]["mean"] - facts[1]["plain"]) > 0.1
+    fades = [one["fade"] for one in facts]
+    assert int(np.argmin(fades)) == 4 and fades[4] == pytest.approx(1 / 20, abs=0.001)
+    for step in range(1, 7):  # not a guess: the exact mean of what was seen
+        seen = slice(0, 2 * step)
+        exact = attention.softmax(play.ROW[seen]) @ play.CARRIED[seen]
+        assert facts[step]["mean"] == pytest.approx(exact, abs=1e-12)
 
 
 def test_reference_of_cross_attention_holds_self_attention():

@@ -566,10 +566,10 @@ register(
 
 
 def attention_cost(length, d_model, num_heads):
-    """Multiplications in the projections, in the pairs of tokens, and how many weights there are.
+    """Multiplications in the projections, in the pairs of tokens, and the attention weights.
 
     For one sentence: all four projections (query, key, value, output); scores and weighted means,
-    over all heads; and the numbers in the (num_heads, length, length) array of weights.
+    over all heads; and how many numbers the (num_heads, length, length) attention weights are.
     """
     projections = 4 * length * d_model * d_model
     pairs = 2 * length * length * d_model
@@ -638,15 +638,17 @@ register(
         Mistake("only_scores", _cost(_p, lambda n, d, h: n * n * d, _w),
                 "Pairs of tokens are met twice: in query @ key.T and again in weights @ value."),
         Mistake("weights_of_one_head", _cost(_p, _q, lambda n, d, h: n * n),
-                "You count the weights of one head. Every head has its own (length, length) "
-                "table."),
+                "You count the attention weights of one head. Every head has its own "
+                "(length, length) table."),
         Mistake("linear_weights", _cost(_p, _q, lambda n, d, h: h * n),
-                "Every query has a weight for every key: length times length for each head."),
+                "Every query has an attention weight for every key: length times length for each "
+                "head."),
         Mistake("flops", _cost(lambda n, d, h: 8 * n * d * d, lambda n, d, h: 4 * n * n * d, _w),
                 "You count additions as well, as FLOPs do: twice as many. Here only "
                 "multiplications are counted."),
         Mistake("bytes", _cost(_p, _q, lambda n, d, h: 4 * h * n * n),
-                "The weights are counted in bytes of float32. How many numbers are there?"),
+                "The attention weights are counted in bytes of float32. How many numbers are "
+                "there?"),
         Mistake("floats", _cost(_p, lambda n, d, h: h * 2 * n * n * (d / h), _w),
                 "The numbers are right, but `/` makes floats of counts. The number of heads "
                 "cancels out of the pairs, so there is nothing to divide (or divide with `//`)."),

@@ -1,9 +1,11 @@
 """Lesson 02's sliders."""
 
 from functools import cache
+from itertools import combinations
 
 import numpy as np
 
+from course import weights as weights_of
 from course.drawing import (
     BLANK,
     INK,
@@ -23,7 +25,7 @@ from course.drawing import (
     rect,
     side_by_side,
 )
-from course.explore import Choice, Range, slider
+from course.explore import Choice, Range, Text, slider
 from solutions.attention import scaled_dot_product_attention, softmax, split_heads
 from solutions.multi_head import absorb_block
 
@@ -75,7 +77,7 @@ def which_head(word, head):
     row = weights[0, 0 if head == 4 else head, word]
     found = output[0, 0, word, :2] if head == 4 else output[0, head, word]
     name = next(text for text, one in HEADS.items() if one == head)
-    look = arcs(WORDS, row, word, title=f"Where “{WORDS[word]}” looks: {name}")
+    look = arcs(WORDS, row, word, title=f"“{WORDS[word]}” looks; {name}")
     taken = bars(found, ["kitchen", "cockpit"], title="what it takes over", vmax=1, width=110,
                  color=[SERIES[4], SERIES[5]])
     return side_by_side(look, taken, weights=row)
@@ -100,8 +102,8 @@ def _found_by_met(sentence, queries):
     return output.ravel(), weights
 
 
-PAIRS = {"who is on the left": ("chef met pilot", "pilot met pilot"),
-         "who is on the right": ("chef met pilot", "chef met chef"),
+PAIRS = {"another on the left": ("chef met pilot", "pilot met pilot"),
+         "another on the right": ("chef met pilot", "chef met chef"),
          "the two swapped": ("chef met pilot", "pilot met chef")}
 
 
@@ -112,17 +114,17 @@ def one_head_leans(lean):
     """One pattern for *met*, leaning to one side; how well its output tells sentences apart."""
     _, weights = _found_by_met("chef met pilot", [[8, 8, lean, 0]])
     look = arcs(["chef", "met", "pilot"], weights[0], 1, title="One head of met")
-    apart, names, colors = [], [], []
-    for many, queries in (("one head", [[8, 8, lean, 0]]),
-                          ("two heads", [[0, 0, -12, 0], [0, 0, 12, 0]])):
-        for name, (one, other) in PAIRS.items():
+    apart, names = [], []
+    for name, (one, other) in PAIRS.items():
+        for many, queries in (("one", [[8, 8, lean, 0]]),
+                              ("two", [[0, 0, -12, 0], [0, 0, 12, 0]])):
             gap = _found_by_met(one, queries)[0] - _found_by_met(other, queries)[0]
             apart.append(float(np.linalg.norm(gap)))
-            names.append(f"{many}: {name}")
-            colors.append(PALETTE["weight"] if many == "one head" else PALETTE["reference"])
-    told = bars(apart, names, vmax=2.0, width=190, color=colors,
-                title="Change the sentence: how far met's output moves")
-    return side_by_side(look, told, weights=weights, apart=np.array(apart[:3]))
+            names.append(f"{name}, {many}")
+    told = bars(apart, names, vmax=2.0, width=190,
+                color=[PALETTE["weight"], PALETTE["reference"]] * len(PAIRS),
+                title="How far met's output moves, one head or two")
+    return side_by_side(look, told, weights=weights, apart=np.array(apart[::2]))
 
 
 @slider(share=Range(0.0, 1.0, 0.05, start=0.0, label="key matrix",
@@ -134,8 +136,7 @@ def shared_projection(share):
     w_query, w_key = np.array([[0.0], [0], [0], [3]]), np.array([[0.0], [0], [1], [0]])
     query, key = x @ w_query, x @ ((1 - share) * w_key + share * w_query)
     weights = softmax(query @ key.T)
-    asks = {"row_title": "query", "column_title": "key", "row_color": PALETTE["query"],
-            "column_color": PALETTE["key"]}
+    asks = {"row_title": "query", "column_title": "key"}
     scores = heatmap(query @ key.T, words, words, title="scores", vmax=9, fmt="{:.1f}", **asks)
     return side_by_side(scores, heatmap(weights, words, words, title="weights", **asks),
                         weights=weights)
@@ -189,33 +190,48 @@ def where_numbers_go(num_heads, how):
 
 # --- How many heads -------------------------------------------------------------------------------
 
-CROWD = ["The", "chef", "who", "met", "the", "pilot", "in", "Rome", "cooked", "her", "some",
-         "fish"]
+CROWD = 12  # keys, whose numbers are random
 
 
 @cache
-def winners(num_heads, d_model=16, tries=1500):
-    """(heads, words) Booleans: for which words some query gives that word the highest score."""
-    keys = np.random.default_rng(2).normal(size=(1, len(CROWD), d_model))
+def winners(num_heads, d_model=16):
+    """(heads, keys) Booleans: whether some query of that head gives that key the highest score.
+
+    Exact: a key that is a weighted mean of others scores between them, whatever the query; any
+    other key stands at a corner, and some query finds it.
+    """
+    keys = np.random.default_rng(2).normal(size=(1, CROWD, d_model))
     heads = split_heads(keys, num_heads)[0]
-    queries = np.random.default_rng(3).normal(size=(num_heads, tries, d_model // num_heads))
-    best = (queries @ heads.swapaxes(-1, -2)).argmax(axis=-1)  # (heads, tries)
-    return np.array([np.isin(np.arange(len(CROWD)), row) for row in best])
+    return np.array([[not _between(head[j], np.delete(head, j, axis=0)) for j in range(CROWD)]
+                     for head in heads])
+
+
+def _between(point, others):
+    """Whether a point is a weighted mean of others; w + 1 of them are enough in w dimensions."""
+    width = len(point)
+    if len(others) < width + 1:
+        return False  # so few random vectors never have another one between them
+    chosen = np.array(list(combinations(range(len(others)), width + 1)))
+    corners = np.swapaxes(others[chosen], -1, -2)  # (subsets, width, width + 1)
+    shares = np.linalg.solve(
+        np.concatenate([corners, np.ones((len(chosen), 1, width + 1))], axis=1),
+        np.append(point, 1.0)[:, None])
+    return bool((shares >= 0).all(axis=(1, 2)).any())
 
 
 @slider(num_heads=Choice([1, 2, 4, 8, 16], start=4, label="number of heads"), lesson="02")
 def number_of_heads(num_heads):
-    """16 numbers a word, shared out among heads; which words a head can single out."""
+    """16 numbers a key, shared out among heads; which of twelve keys a head can single out."""
     can = winners(num_heads)
     each = can.sum(axis=1).mean()
     heads = f"{num_heads} head{'s' * (num_heads > 1)}"
-    grid = heatmap(can.astype(float), [f"head {h}" for h in range(num_heads)], CROWD, fmt="",
-                   cell=22, color=PALETTE["key"],
+    grid = heatmap(can.astype(float), [f"head {h}" for h in range(num_heads)], range(CROWD), fmt="",
+                   cell=24, color=PALETTE["key"], column_title="key",
                    title=f"{heads} of width {16 // num_heads}: colored = can be singled out",
                    alt=f"{heads} of width {16 // num_heads}. A head can single out "
-                       f"{each:.1f} of {len(CROWD)} words on average; the others never win.")
-    pair = bars([num_heads, each], ["patterns at once", "words a head can single out"],
-                vmax=16, width=150, fmt="{:.1f}", color=[PALETTE["weight"], PALETTE["key"]],
+                       f"{each:.2f} of {CROWD} keys on average; the others never win.")
+    pair = bars([num_heads, each], ["patterns at once", "keys a head can single out"],
+                vmax=16, width=150, fmt="{:.4g}", color=[PALETTE["weight"], PALETTE["key"]],
                 title="what you gain and lose")
     return side_by_side(grid, pair, down=True, can=can)
 
@@ -239,8 +255,7 @@ def cross_picture(who):
     x, memory = (np.array(list(text.values()), dtype=float) for text in (asking, asked))
     output, weights = scaled_dot_product_attention(2 * x, memory, memory)
     grid = heatmap(weights, list(asking), list(asked), title=f"weights {weights.shape}",
-                   row_title="query", column_title="key", row_color=PALETTE["query"],
-                   column_color=PALETTE["key"])
+                   row_title="query", column_title="key")
     new = heatmap(output, list(asking), ["person", "action", "place"], vmax=2, fmt="{:.1f}",
                   title=f"output {output.shape}", color=PALETTE["value"])
     return side_by_side(grid, new, weights=weights)
@@ -265,7 +280,7 @@ def cost_by_length(length, num_heads):
                 title="Billions of multiplications", width=190,
                 color=[PALETTE["value"], PALETTE["weight"]] * 3)
     share = pairs[1] / (pairs[1] + projections[1])
-    kept = bars(memory, names, title="Megabytes of weights", width=150, fmt="{:.1f}")
+    kept = bars(memory, names, title="Megabytes of attention weights", width=150, fmt="{:.1f}")
     note = card(310, 26, [label(14, 16, f"Pairs of tokens take {share:.0%} of the work.", size=13,
                                 font=SANS, weight="600")],
                 f"At {length} tokens, pairs of tokens take {share:.0%} of the multiplications.")
@@ -282,31 +297,48 @@ def fit_exponent(lengths, cost):
 def _sample():
     """Stands for a measurement where there is none: an exact square law."""
     lengths = np.array([128, 256, 512, 1024])
-    return {"lengths": lengths, "seconds": 2e-8 * lengths**2.0, "megabytes": 5e-5 * lengths**2.0}
+    return {"lengths": lengths, "megabytes": 5e-5 * lengths**2.0}
 
 
-@slider(doublings=Range(7, 15, 1, start=12, label="length in tokens",
+@slider(doublings=Range(7, 15, 1, start=12, label="doublings of the length",
                         words=lambda v: f"{2**v:,} tokens"), lesson="02", given=_sample)
-def measured_cost(doublings, lengths, seconds, megabytes):
-    """What you measured, the line fitted to it, and where it leads at another length."""
+def measured_cost(doublings, lengths, megabytes):
+    """The memory that you measured, the line fitted to it, and where it leads at another length."""
     length = 2**doublings
     grid = np.array([100.0, 2**15])
-    parts = []
-    for name, cost, unit, color in (("time", seconds, "seconds", PALETTE["query"]),
-                                    ("memory", megabytes, "megabytes", PALETTE["key"])):
-        slope, factor = fit_exponent(lengths, cost)
-        at = factor * float(length)**slope
-        parts.append(curves({"measured": (lengths, cost),
-                             f"power {slope:.2f}": (grid, factor * grid**slope)},
-                            x_log=True, y_log=True, x_title="tokens", y_title=unit, size=(280, 200),
-                            title=f"{length:,} tokens: {at:.3g} {unit}",
-                            colors={"measured": color, f"power {slope:.2f}": SOFT_INK},
-                            styles={"measured": "dots", f"power {slope:.2f}": "dashed"},
-                            points=[(length, at, "")],
-                            alt=f"Measured {name} against length, on logarithmic axes, with a "
-                                f"fitted line of slope {slope:.2f}. At {length} tokens the line "
-                                f"says {at:.3g} {unit}."))
-    return side_by_side(*parts)
+    slope, factor = fit_exponent(lengths, megabytes)
+    at = factor * float(length)**slope
+    line = f"length to the power {slope:.2f}"
+    return curves({"measured": (lengths, megabytes), line: (grid, factor * grid**slope)},
+                  x_log=True, y_log=True, x_title="tokens", y_title="megabytes", size=(400, 220),
+                  title=f"{length:,} tokens: {at:,.3g} megabytes" if at < 1000 else
+                        f"{length:,} tokens: {at / 1000:,.3g} gigabytes",
+                  colors={"measured": PALETTE["key"], line: SOFT_INK},
+                  styles={"measured": "dots", line: "dashed"}, points=[(length, at, "")],
+                  alt=f"Measured memory against length, on logarithmic axes, with a fitted line "
+                      f"of slope {slope:.2f}. At {length} tokens the line says {at:.3g} megabytes.",
+                  at=at)
+
+
+# --- What training finds --------------------------------------------------------------------------
+
+
+@slider(text=Text("The hotel was not bad but good.", label="a sentence", max_length=60),
+        lesson="02", given=lambda: {"model": weights_of.sentiment()})
+def trained_heads(text, model):
+    """All heads of the classifier of lesson 00 on one sentence: who looks at whom."""
+    tokens, attention = model.attention(text if text.strip() else "(nothing typed)")
+    rows = []
+    for layer, heads in enumerate(attention):
+        rows.append(side_by_side(*(
+            heatmap(one, tokens if not h else [""] * len(tokens), [""] * len(tokens), fmt="",
+                    cell=max(6, min(14, 150 // len(tokens))), title=f"Layer {layer + 1}, head {h}",
+                    row_title="query" if not h else "", column_title="key",
+                    alt=f"Layer {layer + 1}, head {h}: " + ", ".join(
+                        f"{token} at {tokens[row.argmax()]} {row.max():.2f}"
+                        for token, row in zip(tokens, one, strict=True)) + ".")
+            for h, one in enumerate(heads))))
+    return side_by_side(*rows, down=True, weights=np.array(attention))
 
 
 # --- In blocks ------------------------------------------------------------------------------------
@@ -315,11 +347,9 @@ ROW = np.array([1.0, 2.0, 0.0, 3.0, -1.0, 2.0, 6.0, 1.0, 0.0, 4.0, 2.0, 7.0])
 CARRIED = np.array([3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0, 3.0, 5.0, 8.0])
 
 
-@slider(step=Range(0, 6, 1, start=1, label="blocks seen"),
-        block=Choice([2, 3, 4, 6], start=3, label="keys in a block"), lesson="02")
-def running_blocks(step, block):
-    """One query's scores, block by block: highest so far, sum so far, and the mean so far."""
-    step = min(step, len(ROW) // block)
+@slider(step=Range(0, 6, 1, start=1, label="blocks seen"), lesson="02")
+def running_blocks(step, block=2):
+    """One query's scores, two keys at a time: highest, sum and mean of what was seen so far."""
     highest, total, output = np.full((1, 1), -np.inf), np.zeros((1, 1)), np.zeros((1, 1))
     before = highest
     for start in range(0, step * block, block):
@@ -352,4 +382,5 @@ def running_blocks(step, block):
     alt = (f"Twelve scores in blocks of {block}, {step} blocks seen. "
            + "; ".join(f"{name}: {value}" for name, value in lines) + ".")
     return card(74 + 12 * 38 + 6 * 8, 196, parts, alt, f"{step} of {len(ROW) // block} blocks seen",
-                total=total, mean=mean, plain=plain)
+                total=total, mean=mean, plain=plain,
+                fade=float(np.exp(before - highest)[0, 0]) if step > 1 else 1.0)
