@@ -430,6 +430,38 @@ def test_the_command_says_how_it_is_used(capsys):
     assert "no command 'bild'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["vocab", "weights", "glossary", "build", "grade", "update"])
+def test_help_of_a_command_does_nothing_but_help(name, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as left:
+        command.main([name, "--help"])
+    assert left.value.code == 0
+    assert f"usage: python -m course {name}" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "argument", "said"),
+    [
+        ("vocab", "nonsense", "unrecognized arguments: nonsense"),
+        ("vocab", "--x", "unrecognized arguments: --x"),
+        ("weights", "nonsense", "there is no nonsense; there are lesson05, lesson06"),
+        ("weights", "--x", "unrecognized arguments: --x"),
+        ("glossary", "nonsense", "unrecognized arguments: nonsense"),
+        ("glossary", "--x", "unrecognized arguments: --x"),
+    ],
+)
+def test_a_command_refuses_what_it_does_not_know(
+    name, argument, said, capsys, monkeypatch, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as left:
+        command.main([name, argument])
+    assert left.value.code == 2
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_command_says_what_is_missing(capsys, monkeypatch, tmp_path):
     monkeypatch.setitem(command.MODULES, "weights", "course.no_such_package.make")
     monkeypatch.setattr(command, "ROOT", tmp_path)

@@ -474,7 +474,7 @@ def test_a_bag_has_both_verdicts():
 
 
 def test_the_vocabulary_is_what_the_command_makes(tmp_path, capsys):
-    main([str(tmp_path / "vocab.txt")])
+    assert main(["--into", str(tmp_path / "vocab.txt")]) == 0
     assert capsys.readouterr().out == "vocab.txt: 3000 tokens\n"
     assert (tmp_path / "vocab.txt").read_bytes() == VOCAB.read_bytes()
     assert make_vocab(500) == make_vocab(500)

@@ -16,8 +16,8 @@ usage: python -m course COMMAND
   build [NN ...] --check  say what is stale or against the rules; changes nothing
   glossary                print the words that carry a definition, each with what stands around
   grade FOLDER            print a table of everybody's exercises (for teachers; --help says more)
-  vocab                   make the vocabulary of the course's texts
-  weights                 train the small models that lessons show before they train their own
+  vocab [--into FILE]     make the vocabulary of the course's texts
+  weights [NAME ...]      train the small models that lessons show before they train their own
   figures                 draw the pictures of the lessons and of the README
   update [--from FOLDER]  bring this copy to a newer version of the course, your answers in it
 """
@@ -54,7 +54,7 @@ def main(arguments=None):
         return 2
     run = importlib.import_module(module).main
     sys.argv = [f"python -m course {command}", *rest]
-    return (run(rest) if _takes_arguments(run) else run()) or 0
+    return run(rest) or 0
 
 
 def _figures(rest):
@@ -69,11 +69,6 @@ def _figures(rest):
     finally:
         sys.path.remove(str(script.parent))
     return 0
-
-
-def _takes_arguments(function):
-    code = getattr(function, "__code__", None)
-    return code is None or code.co_argcount > 0
 
 
 if __name__ == "__main__":

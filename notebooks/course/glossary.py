@@ -8,6 +8,7 @@ the definition that the first use of a term in each lesson carries on hover.
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import html
 import re
@@ -657,8 +658,13 @@ def glossary() -> None:
     show(Glossary())
 
 
-def main() -> int:
+def main(arguments=None) -> int:
     """Print every word that the build marks, for an author to see whether it means the term."""
+    parser = argparse.ArgumentParser(
+        prog="python -m course glossary",
+        description="Print the words that carry a definition, each with what stands around it.",
+    )
+    parser.parse_args(arguments)
     from . import build
 
     for lesson in build.lessons():

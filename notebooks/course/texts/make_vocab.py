@@ -5,6 +5,7 @@ and joins, again and again, the two neighbors that come together most often. It 
 splits only, and the words of the generated sentences. Made again, the file is the same.
 """
 
+import argparse
 import string
 import sys
 from pathlib import Path
@@ -68,13 +69,20 @@ def make_vocab(size=SIZE):
     return sorted(vocab, key=vocab.get)
 
 
-def main(arguments=()):
-    """Write the vocabulary to vocab.txt, or to the path that is given."""
-    path = Path(arguments[0]) if arguments else VOCAB
+def main(arguments=None) -> int:
+    """Write the vocabulary to vocab.txt, or to the file that is given."""
+    parser = argparse.ArgumentParser(
+        prog="python -m course vocab", description="Make the WordPiece vocabulary of the texts."
+    )
+    parser.add_argument(
+        "--into", type=Path, default=VOCAB, metavar="FILE", help="the course's own by default"
+    )
+    path = parser.parse_args(arguments).into
     tokens = make_vocab()
     path.write_text("\n".join(tokens) + "\n", encoding="utf-8", newline="\n")
     print(f"{path.name}: {len(tokens)} tokens")
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main())
