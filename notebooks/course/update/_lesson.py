@@ -188,7 +188,8 @@ def tell_apart(lesson: Lesson, versions: list[NotebookNode]) -> None:
 
     versions: what is known of the course's lesson, the old version and the new.
     """
-    ids = {cell.id for one in versions for cell in one.cells}
+    known = {(cell.id, bare(cell)) for one in versions for cell in one.cells}
+    ids = {one for one, _ in known}
     names = {name for one in versions for name in exercises_of(one)}
     by_id = {exercise_id(name): name for name in names}
     cells = lesson.notebook.cells
@@ -202,9 +203,10 @@ def tell_apart(lesson: Lesson, versions: list[NotebookNode]) -> None:
         if index in lesson.exercises.values():
             continue
         plain = re.sub(r"-\d+$", "", cell.id)  # equal cells are told apart by a number
-        if re.fullmatch(r"[0-9a-f]{12}", plain):
+        if cell.id in ids or re.fullmatch(r"[0-9a-f]{12}", plain):
             # A hash of the content is its own proof, whatever version the cell comes from.
-            lesson.shipped[index] = bool(bare(cell)) and plain not in made_ids(cell)
+            same = plain in made_ids(cell) or (cell.id, bare(cell)) in known
+            lesson.shipped[index] = bool(bare(cell)) and not same
         elif made_ids(cell) & unseen:  # an editor gave the cell another id
             lesson.shipped[index] = False
 
