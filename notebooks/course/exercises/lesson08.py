@@ -283,8 +283,8 @@ def _best_spans_diagonals(start_logits, end_logits, allowed, max_answer_length=3
     for more in range(min(max_answer_length, n)):
         scores = start_logits[:n - more] + end_logits[more:]
         fits = np.flatnonzero(allowed[:n - more] & allowed[more:])
-        found += [(-float(scores[i]), int(i), int(i + more)) for i in fits]
-    return [(i, j, -score) for score, i, j in sorted(found)[:top_k]]
+        found += [(float(scores[i]), int(i), int(i + more)) for i in fits]
+    return [(i, j, score) for score, i, j in sorted(found, reverse=True)[:top_k]]
 
 
 def _best_spans_wrong(*, mask=True, order=True, strict=False, limit=True, extra=0, top=True,
@@ -355,21 +355,6 @@ def _forbidden_last(low, start_logits, end_logits, allowed, max_answer_length=30
     return [(int(b // len(scores)), int(b % len(scores)), float(scores.flat[b])) for b in best]
 
 
-def _spans_ordered(order):
-    """The search with another order of the scores of all spans, which come by start, then end."""
-    def search(start_logits, end_logits, allowed, max_answer_length=30, top_k=1):
-        found = _best_spans_diagonals(start_logits, end_logits, allowed, max_answer_length, 10_000)
-        found = sorted(found)
-        best = order(np.array([score for *_, score in found]))[:top_k]
-        return [found[i] for i in best]
-    return search
-
-
-def _by_end_first(start_logits, end_logits, allowed, max_answer_length=30, top_k=1):
-    found = _best_spans_loop(start_logits, end_logits, allowed, max_answer_length, 10_000)
-    return sorted(found, key=lambda span: (-span[2], span[1], span[0]))[:top_k]
-
-
 def _products(start_logits, end_logits):
     return softmax(start_logits)[:, None] * softmax(end_logits)
 
@@ -404,10 +389,6 @@ register(
                            np.array([0.5] + [0.0] * 28 + [2.0, 3.0] + [0.0] * 8 + [4.0]),
                            np.ones(40, dtype=bool)), {})),
         Case("nothing is allowed", _spans([1, 2], [2, 1], [0, 0])),
-        Case("many equal scores", lambda rng: (
-                 (*rng.integers(3, size=(2, 14)).astype(float), np.ones(14, dtype=bool)),
-                 {"top_k": 40}),
-             why="of equal scores the earlier start comes first, then the earlier end"),
     ],
     mistakes=[
         Mistake("two_argmaxes_unmasked",
@@ -469,20 +450,6 @@ register(
                 "compared between windows; the score is the sum of the two logits."),
         Mistake("nothing_as_cls", _nothing_anyway,
                 "Where nothing is allowed you return a span all the same. Return []."),
-        Mistake("ties_reversed", _spans_ordered(
-                    lambda scores: np.argsort(scores, kind="stable")[::-1]),
-                "Sorted upward and turned around, equal scores are turned around too: the last of "
-                "them comes first. Sort the negative scores, or by the key (-score, start, end)."),
-        Mistake("ties_reversed_as_they_fall", _spans_ordered(
-                    lambda scores: np.argsort(scores)[::-1]),
-                "np.argsort leaves equal scores in any order, and [::-1] turns them around: of "
-                "equal scores the earlier start comes first. Sort the negative scores, with "
-                "kind=\"stable\"."),
-        Mistake("ties_by_end", lambda *args, **kwargs: _by_end_first(*args, **kwargs),
-                "Of equal scores the earlier start comes first; yours goes by the end."),
-        Mistake("ties_as_they_fall", _spans_ordered(lambda scores: np.argsort(-scores)),
-                "np.argsort leaves equal scores in any order. With kind=\"stable\" they stay as "
-                "they came."),
     ],
     also_right=[_best_spans_loop, _best_spans_diagonals],
     hints=[
