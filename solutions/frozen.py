@@ -87,7 +87,14 @@ class FrozenBelow:
     the same each time, so it is computed once for each input and kept: the steps of training are
     shorter by all that lies below. With first_layer = number of layers only the head is trained, on
     features that lie ready. `params` shares its arrays with the encoder.
+
+    What is kept takes at most `room` bytes; what does not fit is computed each time. When the
+    frozen parameters change after all (the whole encoder is trained, or gets other weights), what
+    is kept is thrown away: each call looks at up to 64 numbers of every array. After changing
+    fewer numbers than that by hand, call `forget()`.
     """
+
+    room = 2**30
 
     def __init__(self, encoder, first_layer):
         _checks.whole("FrozenBelow: first_layer", first_layer, 0, encoder.config.num_layers)
@@ -95,7 +102,16 @@ class FrozenBelow:
         self.params = _Trained(encoder.params)
         for name in trained_names(list(encoder.params), first_layer):
             self.params[name] = encoder.params[name]
-        self._kept = {}
+        self.forget()
+
+    def forget(self):
+        """Throw away what was kept: every input is computed again when it comes next."""
+        self._kept, self._bytes, self._seen = {}, 0, self._sample()
+
+    def _sample(self):
+        """Some numbers of each frozen array."""
+        frozen = (a for name, a in self.encoder.params.items() if name not in self.params)
+        return b"".join(array.ravel()[:: array.size // 64 + 1].tobytes() for array in frozen)
 
     def __call__(self, input_ids, attention_mask=None, token_type_ids=None):
         """As the encoder's."""
@@ -116,24 +132,40 @@ class FrozenBelow:
 
     def lower(self, input_ids, attention_mask=None, token_type_ids=None):
         """What the frozen layers put out, (batch, length, d_model); zeros at padding."""
-        batch, length = input_ids.shape
-        mask = np.ones((batch, length), bool) if attention_mask is None else attention_mask
-        segments = np.zeros_like(input_ids) if token_type_ids is None else token_type_ids
-        sizes = np.asarray(mask).sum(axis=1)
-        keys = [
-            (input_ids[i, :n].tobytes(), segments[i, :n].tobytes()) for i, n in enumerate(sizes)
-        ]
-        new = {key: i for i, key in enumerate(keys) if key not in self._kept}
+        shape = input_ids.shape
+        real, segments = np.ones(shape, bool), np.zeros(shape, np.int64)
+        if attention_mask is not None:
+            _checks.real_tokens("FrozenBelow: attention_mask", attention_mask, shape)
+            real = attention_mask.astype(bool)
+        if token_type_ids is not None:
+            segments = np.where(real, token_type_ids, 0)
+        ids = np.where(real, input_ids, 0)
+        if self._sample() != self._seen:
+            self.forget()
+
+        # Up to its last real token an input is known by its ids, its segments and its mask: padding
+        # before or between the real tokens moves them to other positions.
+        sizes = np.where(real, np.arange(1, shape[1] + 1), 0).max(axis=1)
+        rows_of = zip(ids.astype(np.int64), segments.astype(np.int64), real, sizes)
+        keys = [(a[:n].tobytes(), b[:n].tobytes(), c[:n].tobytes()) for a, b, c, n in rows_of]
+        found = {key: self._kept[key] for key in keys if key in self._kept}
+        new = {key: i for i, key in enumerate(keys) if key not in found}
         if new:
             rows = list(new.values())
-            most = sizes[rows].max()
+            most = max(sizes[rows].max(), 1)
             states, _ = self.encoder.layers_and_attention(
-                input_ids[rows, :most], mask[rows, :most], segments[rows, :most]
+                ids[rows, :most], real[rows, :most], segments[rows, :most]
             )
             for state, key, row in zip(states[self.first_layer], new, rows):
-                self._kept[key] = state[: sizes[row]].copy()
-        dtype = self._kept[keys[0]].dtype
-        hidden = np.zeros((batch, length, self.config.d_model), dtype)
+                state = state * real[row, :most, None]
+                found[key] = state[: sizes[row]].copy()
+                self._keep(key, found[key])
+        hidden = np.zeros((*shape, self.config.d_model), found[keys[0]].dtype)
         for i, (key, n) in enumerate(zip(keys, sizes)):
-            hidden[i, :n] = self._kept[key]
+            hidden[i, :n] = found[key]
         return hidden
+
+    def _keep(self, key, state):
+        if self._bytes + state.nbytes <= self.room:
+            self._kept[key] = state
+            self._bytes += state.nbytes

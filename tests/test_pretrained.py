@@ -952,6 +952,73 @@ def test_a_frozen_bottom_changes_no_number(params, first):
         np.testing.assert_allclose(grad, expected[name], atol=2e-4, rtol=1e-3, err_msg=name)
 
 
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_padding_may_stand_anywhere(params, first):
+    encoder = Encoder(SMALL, params)
+    top = FrozenBelow(encoder, first)
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        ids = rng.integers(5, 11, (4, 6))
+        mask = rng.random((4, 6)) < 0.6
+        mask[0] = np.arange(6) >= 3  # padding on the left
+        mask[1:, 2] = True
+        segments = rng.integers(0, 2, (4, 6))
+        expected = encoder(ids, mask, segments)[mask]
+        for kind in (bool, np.int64, np.int32):  # computed, then remembered
+            got = top(ids, mask.astype(kind), segments)[mask]
+            np.testing.assert_allclose(got, expected, atol=1e-5)
+        assert not top.lower(ids, mask, segments)[~mask].any()
+
+
+def test_the_same_tokens_at_other_places_are_told_apart(params):
+    encoder = Encoder(SMALL, params)
+    top = FrozenBelow(encoder, 1)
+    ids, none = np.array([[2, 5, 3]]), np.array([[0]])
+    for padded in ([ids, none], [none, ids], [ids], [none, none, ids], [ids, none, none]):
+        batch = np.concatenate(padded, axis=1)
+        mask = batch > 0
+        np.testing.assert_allclose(top(batch, mask)[mask], encoder(batch, mask)[mask], atol=1e-5)
+    assert len(top._kept) == 3  # padding at the end makes no other input
+    np.testing.assert_array_equal(top.lower(ids, ids < 0), np.zeros((1, 3, 8)))  # nothing is real
+    with pytest.raises(ValueError, match="FrozenBelow: attention_mask: expected shape"):
+        top(ids, np.ones((1, 4), bool))
+
+
+def test_nothing_old_is_given_out_after_the_frozen_layers_change(params):
+    encoder = Encoder(SMALL, params)
+    top = FrozenBelow(encoder, 1)
+    ids = np.array([[2, 5, 3]])
+
+    def agrees():
+        return np.abs(top(ids) - encoder(ids)).max() < 1e-5
+
+    assert agrees()
+    encoder.params["layers.0.attention.qkv.weight"] *= 3
+    assert agrees()
+    encoder.params["embeddings.norm.gamma"] = np.full(8, 2, np.float32)
+    assert agrees()
+    computed = top.lower(ids)
+    encoder.params["layers.1.attention.qkv.weight"] *= 3  # above what is kept
+    assert top.lower(ids).tobytes() == computed.tobytes() and agrees()
+    flat = encoder.params["layers.0.attention.qkv.weight"].ravel()
+    flat[1] += 1  # one number that the sample leaves out
+    assert not agrees()
+    top.forget()
+    assert agrees()
+
+
+def test_no_more_is_kept_than_there_is_room_for(params, monkeypatch):
+    monkeypatch.setattr(FrozenBelow, "room", 200)
+    encoder = Encoder(SMALL, params)
+    top = FrozenBelow(encoder, 1)
+    ids = np.random.default_rng(3).integers(5, 11, (5, 3))
+    for _ in range(2):
+        np.testing.assert_allclose(top(ids), encoder(ids), atol=1e-5)
+    assert [state.nbytes for state in top._kept.values()] == [96, 96]
+    top.forget()
+    assert not top._kept
+
+
 def test_segments_are_told_apart(params):
     top = FrozenBelow(Encoder(SMALL, params), 1)
     ids = np.array([[2, 5, 3]])
