@@ -232,6 +232,21 @@ def test_narrower_floats_pass_where_they_hold_the_values():
     assert course.check("toy", lambda x: x.sum() / np.float32(3)).passed
 
 
+def test_a_mistake_that_widens_is_named_for_a_float32_answer():
+    wrong = [lambda x: x.astype(float) / 7, lambda x: x / 8, lambda x: x / 9]
+    mistakes = [Mistake(f"by_{i}", one, f"by {i}") for i, one in enumerate(wrong, 7)]
+    fields = toy(lambda_with_doc(lambda x: x / 3), [np.ones(3, np.float32)])
+    add(**(fields | {"mistakes": mistakes}))
+    assert course.check("toy", lambda x: x / np.float32(7)).mistake == "by_7"
+
+
+def test_wider_floats_pass_with_a_note_where_an_exercise_compares_by_itself():
+    fields = toy(lambda_with_doc(lambda x: x / 2), [np.ones(3, np.float32)])
+    add(**(fields | {"compare": lambda mine, right, args: None}))
+    assert "float64" in course.check("toy", lambda x: x / np.float64(2)).notes[0]
+    assert course.check("toy", lambda x: x / 2).notes == ()
+
+
 def test_float32_is_compared_as_float32():
     x = np.linspace(0, 1, 1000, dtype=np.float32)
     add(**toy(lambda_with_doc(lambda x: x.sum()), [x, x[:10]]))

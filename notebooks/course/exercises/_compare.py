@@ -46,10 +46,15 @@ def compare(
     rtol: float = 1e-6,
     atol: float = 1e-8,
     parts: Sequence[str] = (),
+    any_width: bool = False,
 ) -> Comparison:
-    """Compare an answer with the right one, all the way down."""
+    """Compare an answer with the right one, all the way down.
+
+    any_width: a float32 array may stand for a float64 one, as between two answers of a learner.
+    """
     result = Comparison()
-    result.difference = _compare(got, expected, _Where("", parts, rtol, atol), result)
+    where = _Where("", parts, rtol, atol, any_width)
+    result.difference = _compare(got, expected, where, result)
     return result
 
 
@@ -61,6 +66,7 @@ class _Where:
     parts: Sequence[str]
     rtol: float
     atol: float
+    any_width: bool = False
 
     def inside(self, path: str) -> _Where:
         return dataclasses.replace(self, path=path, parts=())
@@ -207,7 +213,7 @@ def _values(got, expected, where, result) -> Difference | None:
             wrong = ~np.isclose(got, expected, rtol=rtol, atol=atol, equal_nan=True)
             apart = np.abs(np.where(np.isfinite(expected), got - expected, 0.0))
         if not wrong.any():
-            if _lost_digits(got, expected):
+            if not where.any_width and _lost_digits(got, expected):
                 return Difference(
                     f"{where.start} is {got.dtype}; expected {expected.dtype}. The values are "
                     "right, with half of their digits lost: look for an `astype` or a dtype that "
@@ -216,11 +222,7 @@ def _values(got, expected, where, result) -> Difference | None:
             finite = apart[np.isfinite(apart)]
             result.largest = max(result.largest, float(finite.max(initial=0.0)))
             if got.dtype.itemsize > expected.dtype.itemsize:
-                result.notes.append(
-                    f"{where.start} is {got.dtype}, the reference's is {expected.dtype}. "
-                    "np.zeros without a dtype, an integer mask or np.sqrt(8) makes it wider; a "
-                    "Python float does not."
-                )
+                result.notes.append(wider(got, expected, where.start))
     if not wrong.any():
         return None
     place = tuple(int(i) for i in np.argwhere(np.atleast_1d(wrong))[0]) if wrong.ndim else ()
@@ -245,6 +247,14 @@ def _values(got, expected, where, result) -> Difference | None:
         rows.append(("largest difference", f"{gap:.0f}"))
     rows += _side_by_side(got, expected, place) + _pattern(got, expected)
     return Difference(sentence, rows)
+
+
+def wider(got, expected, start: str = "The result") -> str:
+    """A note for an array of a wider type than the right one."""
+    return (
+        f"{start} is {got.dtype}, the reference's is {expected.dtype}. np.zeros without a dtype, "
+        "an integer mask or np.sqrt(8) makes it wider; a Python float does not."
+    )
 
 
 def _lost_digits(got, expected) -> bool:

@@ -753,6 +753,8 @@ def _adam_wrong(fault):
                 bottom = np.sqrt(second_fair) + 1e-8
             else:
                 bottom = np.sqrt(second_fair) + 1e-6
+            if fault == "eps_uncorrected":
+                bottom = (np.sqrt(second) + 1e-6) / np.sqrt(1 - b2**late)
             move = first_fair / bottom
         if fault == "plain":
             move = grad
@@ -874,6 +876,9 @@ register(
         Mistake("no_eps", _adam_wrong("no_eps"),
                 "Right, but without eps. Add 1e-6 to the root: it keeps a weight whose gradients "
                 "are 0 from dividing 0 by 0."),
+        Mistake("eps_uncorrected", _adam_wrong("eps_uncorrected"),
+                "You add eps to the root of the uncorrected mean and correct the sum, so early on "
+                "eps counts too much. Correct the mean first, then its root, then plus 1e-6."),
         Mistake("eps8", _adam_wrong("eps8"),
                 "Right, with eps 1e-8 as in Adam's paper. BERT's is 1e-6, as the docstring says."),
         Mistake("old_means", _adam_wrong("old_means"),
