@@ -289,7 +289,10 @@ class WordPieceTokenizer:
                      text, is that token; False: it is typed text like any other
     max_chars        a longer word is [UNK]
 
-    Ids, offsets and word ids are those of the `tokenizers` library.
+    Ids, tokens and word ids are those of the `tokenizers` library, and offsets too, but for one
+    case. Where two marks on one letter change places in the canonical order (NFD) and one of them
+    stays in the text, the library gives it the place of the other; here it has its own. In
+    " a\\u0301\\u1baa" the word "a\\u1baa" is at (1, 4), in the library at (1, 3).
     """
 
     def __init__(self, vocab, special_in_text=True, max_chars=100):

@@ -251,6 +251,19 @@ def test_the_only_exception_is_a_mark_that_moved():
     assert text[2:3] == "\u302e"
 
 
+def test_the_exception_that_the_docstring_names():
+    text = " a\u0301\u1baa"  # the acute accent is removed, the Sundanese mark stays
+    vocab = [*SPECIAL_TOKENS, "a\u1baa"]
+    ours = WordPieceTokenizer(vocab).encode(text)
+    theirs = BertWordPieceTokenizer(vocab={t: i for i, t in enumerate(vocab)}).encode(text)
+    assert ours.tokens == theirs.tokens == ["[CLS]", "a\u1baa", "[SEP]"]
+    assert (ours.offsets[1], theirs.offsets[1]) == ((1, 4), (1, 3))
+    assert text[slice(*theirs.offsets[1])] == "a\u0301"  # without the mark that it is about
+    said = inspect.getdoc(WordPieceTokenizer)
+    for part in (ascii(text), ascii("a\u1baa"), *map(str, (ours.offsets[1], theirs.offsets[1]))):
+        assert part.strip("'") in said, part
+
+
 @pytest.mark.parametrize(("tokenizer", "library"), SETTINGS)
 def test_pairs_and_truncation_equal_the_library(tokenizer, library):
     rng = random.Random(2)
