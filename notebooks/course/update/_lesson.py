@@ -241,14 +241,13 @@ def counterparts(lesson: Lesson, new: NotebookNode) -> dict[int, int]:
         after = min((i for i in found if i > index), default=None)
         first = 0 if before is None else found[before] + 1
         stop = len(new.cells) if after is None else found[after]
-        words = bare(cell).split()
-        alike = [
-            (difflib.SequenceMatcher(None, words, bare(new.cells[i]).split()).ratio(), -i)
+        words = {
+            tuple(bare(new.cells[i]).split()): i
             for i in range(first, stop)
             if new.cells[i].cell_type == cell.cell_type and i not in found.values()
-        ]
-        if alike and max(alike)[0] >= ALIKE:
-            found[index] = -max(alike)[1]
+        }
+        for one in difflib.get_close_matches(tuple(bare(cell).split()), words, 1, ALIKE):
+            found[index] = words[one]
     return found
 
 
