@@ -8,7 +8,7 @@ import hashlib
 import json
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict
 
 import numpy as np
@@ -56,7 +56,7 @@ def as_list(name, values):
 
 def check_examples(examples, kind):
     """Raise unless there are examples, all of the class that `prepare` makes."""
-    if isinstance(examples, (str, bytes)) or not isinstance(examples, Iterable):
+    if isinstance(examples, (str, bytes)) or not isinstance(examples, Collection):
         raise ValueError(f"examples: expected what prepare returns, got {describe(examples)}")
     if len(examples) == 0:
         raise ValueError("examples: expected at least one, got none")

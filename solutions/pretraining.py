@@ -87,6 +87,9 @@ class MaskedWordModel:
             raise ValueError("tokenizer: expected one with the token [MASK], got one without")
         _heads.check_tokenizer(tokenizer, encoder)
         _checks.flag("tied", tied)
+        if tied and "embeddings.token" not in encoder.params:
+            raise ValueError("tied: expected an encoder that trains its embedding table, got one "
+                             "that keeps it frozen; with tied=False the head has its own")
         if not 0 < rate <= 1:
             raise ValueError(f"rate: expected a share above 0, at most 1, got {rate!r}")
         self.encoder, self.tokenizer = encoder, tokenizer

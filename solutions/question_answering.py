@@ -431,6 +431,17 @@ def span_loss(start_logits, end_logits, starts, ends, allowed):
     return (start_loss + end_loss) / 2, grad_start / 2, grad_end / 2
 
 
+def _items(items, *names):
+    """The items as a list. Raises ValueError for one that lacks some of the names."""
+    items = _heads.as_list("items", items)
+    for number, item in enumerate(items):
+        if not all(hasattr(item, name) for name in names):
+            raise ValueError(
+                f"items: {number}: expected an object with {', '.join(names)}, got {describe(item)}"
+            )
+    return items
+
+
 class QuestionAnswerer:
     """An encoder with a start and an end head.
 
@@ -518,7 +529,7 @@ class QuestionAnswerer:
         is said to be.
         """
         made = []
-        for number, item in enumerate(_heads.as_list("items", items)):
+        for number, item in enumerate(_items(items, "question", "passage", "answers")):
             answer = None
             if len(item.answers) > 0:
                 text, start = item.answers[0]
@@ -640,6 +651,7 @@ class QuestionAnswerer:
 
         With decide=False the best answer is given even where "no answer" leads.
         """
+        items = _items(items, "question", "passage")
         made = [self.inputs(item.question, item.passage) for item in items]
         logits = iter(self.logits([window for group in made for window in group]))
         best = [

@@ -563,12 +563,16 @@ class TokenClassifier:
             )
         examples = []
         for number, (words, names) in enumerate(zip(sentences, labels)):
-            listed = isinstance(words, (Sequence, np.ndarray)) and not isinstance(words, str)
-            if not listed or len(words) != len(names):
-                came = f"{len(words)} words" if listed else describe(words)
+            for what, own in (("words", words), ("labels", names)):
+                if not isinstance(own, (Sequence, np.ndarray)) or isinstance(own, str):
+                    raise ValueError(
+                        f"prepare: sentence {number}: expected a list of {what}, "
+                        f"got {describe(own)}"
+                    )
+            if len(words) != len(names):
                 raise ValueError(
-                    f"prepare: sentence {number}: expected a list of words, as many as labels "
-                    f"({len(names)}), got {came}"
+                    f"prepare: sentence {number}: expected as many words as labels "
+                    f"({len(names)}), got {len(words)} words"
                 )
             unknown = [name for name in names if name not in self.labels]
             if unknown:

@@ -76,6 +76,11 @@ def changed(path, change):
     np.savez(path, about=np.array(json.dumps(about)), **arrays)
 
 
+def test_a_frozen_table_cannot_be_tied():
+    with pytest.raises(ValueError, match="tied: expected an encoder that trains its embedding"):
+        MaskedWordModel(FrozenBelow(an_encoder(), 0), TOKENIZER)
+
+
 # --- On disk --------------------------------------------------------------------------------------
 
 
@@ -271,7 +276,7 @@ def test_a_step_that_breaks_the_model_ends_the_run_and_the_best_is_kept(head):
 
 
 @heads
-@pytest.mark.parametrize("wrong", [["good"], [None], "good", None, 3])
+@pytest.mark.parametrize("wrong", [["good"], [None], "good", None, 3, iter([1])])
 def test_examples_are_those_of_prepare(head, wrong):
     model = MAKE[head](an_encoder())
     with pytest.raises(ValueError, match=r"examples: expected what prepare returns, got "):

@@ -439,6 +439,14 @@ def test_many_questions_at_once_give_the_same_answers():
         assert math.isclose(alone.score, answer.score, rel_tol=1e-4)
 
 
+@pytest.mark.parametrize("wrong", [["text"], [None], [{"question": "a", "passage": "b"}]])
+def test_items_have_a_question_and_a_passage(wrong):
+    with pytest.raises(ValueError, match="items: 0: expected an object with question, passage, an"):
+        make_model().prepare(wrong)
+    with pytest.raises(ValueError, match="items: 0: expected an object with question, passage, go"):
+        make_model().answer_all(wrong)
+
+
 def test_evaluate_wants_at_least_one_window():
     with pytest.raises(ValueError, match="examples: expected at least one, got none"):
         make_model().evaluate([])

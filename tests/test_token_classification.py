@@ -411,8 +411,12 @@ def test_the_classifier_refuses():
         TokenClassifier(model.encoder, model.tokenizer, labels=("O", "B-PER"))
     with pytest.raises(ValueError, match="sentence 0: expected labels out of"):
         model.prepare([["ana"]], [["B-MISC"]])
-    with pytest.raises(ValueError, match="as many as labels"):
+    with pytest.raises(ValueError, match=r"as many words as labels \(1\), got 2 words"):
         model.prepare([["ana", "met"]], [["O"]])
+    with pytest.raises(ValueError, match="sentence 1: expected a list of words, got 'met'"):
+        model.prepare([["ana"], "met"], [["O"], ["O"]])
+    with pytest.raises(ValueError, match="sentence 0: expected a list of labels, got None"):
+        model.prepare([["ana"]], [None])
     with pytest.raises(ValueError, match="a str"):
         model.predict(["ana"])
 
