@@ -59,6 +59,16 @@ def _padded(mask, d=2, dtype="float64"):
     return lambda rng: ((rng.normal(size=(*mask.shape, d)).astype(dtype), mask), {})
 
 
+AS_PLACES = (
+    "attention_mask holds 1 and 0 here, and in square brackets those are places: the second token "
+    "and the first. Make it Boolean before it chooses: attention_mask.astype(bool)."
+)
+FROM_THE_FRONT = (
+    "You count the real tokens and take as many from the front. The mask says which ones are real; "
+    "padding may stand before them too."
+)
+
+
 def _three_tokens(rng):
     return ((np.array([[[2.0, 0.0], [4.0, 2.0], [9.0, 9.0]]]), np.array([[1, 1, 0]])), {})
 
@@ -91,6 +101,8 @@ register(
         Case("no padding", _padded([[True, True, True]])),
         Case("a text that is all padding", _padded([[True, False], [False, False]])),
         Case("float32", _padded([[True, True, False]], dtype="float32")),
+        Case("padding in front", _padded([[0, 0, 1, 1], [0, 1, 1, 1]]),
+             why="the mask says which tokens are real, not only how many"),
     ],
     mistakes=[
         Mistake("padding_counted", lambda hidden_states, attention_mask: hidden_states.mean(axis=1),
@@ -111,6 +123,14 @@ register(
                 "Right, except for a text without real tokens: 0 / 0 is NaN. Let it give zeros."),
         Mistake("inverted", lambda h, m: solution.mean_pool(h, ~m.astype(bool)),
                 "You average the padding: True, or 1, marks a real token."),
+        Mistake("mask_as_places", lambda h, m: np.array([
+                    text[real].mean(axis=0) if real.any() else 0 * text[0]
+                    for text, real in zip(h, m, strict=True)]),
+                AS_PLACES),
+        Mistake("first_tokens", lambda h, m: np.array([
+                    text[:count].sum(axis=0) / max(int(count), 1)
+                    for text, count in zip(h, m.sum(axis=1), strict=True)]),
+                FROM_THE_FRONT),
     ],
     also_right=[_mean_loop, _mean_einsum],
     hints=[
@@ -204,6 +224,14 @@ def _spread(grad_pooled, attention_mask):
     return np.repeat(grad_pooled[:, None, :], attention_mask.shape[1], axis=1)
 
 
+def _shared(grad_pooled, attention_mask, places):
+    """An equal share to each of the places, given for each text."""
+    grad = np.zeros((*attention_mask.shape, grad_pooled.shape[-1]), grad_pooled.dtype)
+    for b, count in enumerate(attention_mask.sum(axis=1)):
+        grad[b, places[b]] = grad_pooled[b] / max(int(count), 1)
+    return grad
+
+
 def _share_loop(grad_pooled, attention_mask):
     grad = np.zeros((*attention_mask.shape, grad_pooled.shape[-1]), grad_pooled.dtype)
     for b, real in enumerate(attention_mask.astype(bool)):
@@ -248,6 +276,10 @@ register(
                 lambda g, m: _spread(g, m) * m.astype(g.dtype)[:, :, None]
                 / m.astype(g.dtype).sum(axis=1)[:, None, None],
                 "Right, except for a text without real tokens: 0 / 0 is NaN. Its gradient is 0."),
+        Mistake("mask_as_places", lambda g, m: _shared(g, m, list(m)),
+                AS_PLACES),
+        Mistake("first_tokens", lambda g, m: _shared(g, m, [slice(n) for n in m.sum(axis=1)]),
+                FROM_THE_FRONT),
     ],
     also_right=[
         _share_loop,
@@ -294,6 +326,8 @@ register(
                                                  6)),
         Case("padding whose id is also a real token's",
              _ids([[0, 0, 2]], [[True, False, False]], 3)),
+        Case("padding in front", _ids([[0, 0, 3, 1]], [[0, 0, 1, 1]], 4),
+             why="the mask says which tokens are real, not only how many"),
     ],
     mistakes=[
         Mistake("once", _bag_overwritten,
@@ -311,6 +345,14 @@ register(
         Mistake("whole_batch",
                 lambda i, m, v: np.tile(_bag_loop(i, m, v).sum(axis=0), (len(i), 1)),
                 "You count over the whole batch. Each text has a row of its own."),
+        Mistake("mask_as_places", lambda i, m, v: np.array([
+                    np.bincount(ids[real], minlength=v) * 1.0
+                    for ids, real in zip(i, m, strict=True)]),
+                AS_PLACES),
+        Mistake("first_tokens", lambda i, m, v: np.array([
+                    np.bincount(ids[:count], minlength=v) * 1.0
+                    for ids, count in zip(i, m.sum(axis=1), strict=True)]),
+                FROM_THE_FRONT),
     ],
     also_right=[
         _bag_loop,
