@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from course.explore import find
 from course.sliders import lesson09 as play
-from course.texts import load_conll, load_reviews
+from course.texts import Review, load_conll, load_reviews
 
 from solutions import pretrained
 from solutions.pretrained import load_pretrained
@@ -63,11 +64,121 @@ def test_search_finds_by_meaning(model):
         assert pretrained.search(vector, vectors, 1)[0][0] == wanted, query
 
 
+# --- What the lesson says about its examples ------------------------------------------------------
+
+
+def _cosines(model, first, *others):
+    one, *rest = pretrained.sentence_vectors(*model, [first, *others])
+    return [float(one @ other) for other in rest]
+
+
+def _words(text):
+    return set(text.lower().replace(".", "").replace(",", "").split())
+
+
+def test_no_common_word_is_near_and_the_opposite_is_nearer(model):
+    controls = find("09.similarity_picture").controls
+    first, second = controls["first"].start, controls["second"].start
+    assert not _words(first) & _words(second)
+    others = (second, "The film was far too short.", "The bread is excellent.")
+    near, opposite, other = _cosines(model, first, *others)
+    assert opposite > near > 0.4 > 0.1 > other
+
+
+def test_the_search_finds_snoring_and_does_not_hear_a_not(model):
+    texts = [review.text for review in load_reviews(split="train")]
+    vectors = pretrained.sentence_vectors(*model, texts)
+
+    def found(query):
+        (vector,) = pretrained.sentence_vectors(*model, [query])
+        return [i for i, _ in pretrained.search(vector, vectors)]
+
+    best = texts[found("falling asleep")[0]]
+    assert "snoring" in best
+    assert not _words("falling asleep") & _words(best)
+    assert texts[found("too expensive")[0]].startswith("Cheap")
+    assert found("the actors are bad") == found("the actors are not bad")
+
+
+def test_a_head_looks_from_she_at_one_place_whoever_stands_there(model):
+    encoder, tokenizer = model
+    for person in ("sister", "brother"):
+        text = play.SENTENCE.replace("sister", person)
+        drawn = play.head_picture(text, layer=6, head=3, encoder=encoder, tokenizer=tokenizer)
+        tokens = tokenizer.encode(text).tokens
+        weights = drawn.facts["weights"][tokens.index("she")]
+        assert tokens[int(weights.argmax())] == person
+        assert weights.max() > 0.5
+        best = drawn.facts["weights"].argmax(axis=1)
+        assert (best == tokens.index(person)).mean() > 0.5  # most of the other rows do the same
+
+
+def test_three_simple_patterns_have_a_head_and_two_have_none(model):
+    texts = [review.text for review in load_reviews(split="dev")][:40]
+    found = play.simple_heads(*model, texts)
+    shares = {name: share for name, (_, _, share) in found.items()}
+    assert min(shares[n] for n in ("the token before", "the token after", "[CLS]")) > 0.6
+    assert max(shares[n] for n in ("the token itself", "[SEP]")) < 0.2
+    # the lesson asks to look at these
+    assert found["the token before"][:2] == (1, 3)
+    assert found["the token after"][:2] == (2, 9)
+    assert found["[CLS]"][:2] == (3, 10)
+
+
+def test_small_letters_change_no_entity():
+    heads = play.untrained_heads()
+    found = [heads["tagger"].predict(text) for text in (play.PASSAGE, play.PASSAGE.lower())]
+    assert found[0]
+    places = [[(e.start, e.end, e.type, e.score) for e in some] for some in found]
+    assert places[0] == places[1]
+
+
+# --- Pictures -------------------------------------------------------------------------------------
+
+
+def test_parameters_are_counted_where_they_lie(model):
+    config = model[0].config
+    total = sum(a.size for a in model[0].params.values()) / 1e6
+    for top in range(7):
+        trained, frozen, tables = play.layers_trained(top, config).facts["parameters"]
+        assert trained + frozen + tables == pytest.approx(total)
+        named = pretrained.trained_names(list(model[0].params), 6 - top)
+        assert trained == pytest.approx(sum(model[0].params[n].size for n in named) / 1e6)
+    assert tables > total / 2
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("", "only [CLS] and [SEP]"), ("\U0001f642", "[UNK]"), ("a " * 40, "first 24 of 42 tokens")],
+)
+def test_a_picture_says_what_it_did_to_odd_text(model, text, said):
+    encoder, tokenizer = model
+    for one, two in ((text, "It rains."), ("It rains.", text)):
+        assert said in play.similarity_picture(one, two, encoder, tokenizer).alt
+    plain = play.similarity_picture("It rains.", "It rains.", encoder, tokenizer)
+    assert said not in plain.alt
+
+
+def test_errors_of_a_tagger_are_counted_by_hand():
+    true = [["B-PER", "I-PER", "O", "B-LOC", "O"], ["B-ORG", "O", "O", "B-LOC", "O"]]
+    said = [["B-PER", "O", "O", "B-LOC", "O"], ["B-PER", "O", "O", "O", "B-LOC"]]
+    assert play.entity_errors(true, said) == {
+        "right": 1, "borders": 1, "type": 1, "invented": 1, "missed": 1}  # fmt: skip
+    assert play.entity_errors(true, true) == {
+        "right": 4, "borders": 0, "type": 0, "invented": 0, "missed": 0}  # fmt: skip
+
+
 def test_typed_text_is_data():
     heads = play.untrained_heads()
     drawn = play.three_heads("<b>x</b> met Ana", "<i>who</i>?", **heads)
     assert "<b>x</b>" not in drawn.body
     assert "<i>who</i>" not in drawn.body
+    shelf = play._shelf()
+    shelf["reviews"][0] = Review("<b>x</b>", "neutral")
+    drawn = play.search_picture("<i>who</i>", **shelf)
+    assert "<b>x</b>" not in drawn.body and "&lt;b&gt;" in drawn.body
+    assert "<i>who</i>" not in drawn.body
+    assert "only [CLS] and [SEP]" in play.search_picture("", **play._shelf()).alt
 
 
 # --- Reading what is near the question ------------------------------------------------------------

@@ -21,14 +21,14 @@ from course.drawing import (
 )
 from course.explore import Range, Text, slider
 from course.sliders.lesson08 import marked, plain_note
-from course.texts import load_tokenizer
+from course.texts import Review, load_tokenizer
 from course.weights import lesson07, lesson08
 from solutions.embeddings import pad_batch
 from solutions.encoder import Encoder, EncoderConfig, init_params
-from solutions.pretrained import NearReader, cosine_similarity
+from solutions.pretrained import NearReader, cosine_similarity, search, sentence_vectors
 from solutions.question_answering import QuestionAnswerer, mean_scores
 from solutions.text_classification import BagOfWords, TextClassifier, mean_pool
-from solutions.token_classification import TokenClassifier, entity_scores
+from solutions.token_classification import TokenClassifier, decode_entities, entity_scores
 from solutions.training import fit
 
 SENTIMENTS = ["negative", "neutral", "positive"]
@@ -48,7 +48,24 @@ def _stand_in():
     return {"encoder": encoder, "tokenizer": tokenizer}
 
 
-def _hidden(encoder, tokenizer, text, longest=24):
+LONGEST = {"similarity": 24, "head": 22}  # tokens that a picture has room for
+
+
+def _remarks(tokenizer, texts, longest):
+    """What a reader has to know about the texts typed, a sentence each."""
+    said = []
+    for text in texts:
+        tokens = tokenizer.encode(text).tokens
+        if len(tokens) == 2:
+            said.append("A text without a word: only [CLS] and [SEP] are left of it.")
+        if "[UNK]" in tokens:
+            said.append("[UNK] stands for all that the vocabulary lacks: what it was is lost.")
+        if len(tokens) > longest:
+            said.append(f"Only the first {longest} of {len(tokens)} tokens are shown and used.")
+    return list(dict.fromkeys(said))
+
+
+def _hidden(encoder, tokenizer, text, longest=LONGEST["similarity"]):
     """Tokens without [CLS] and [SEP], their hidden states, and the text's vector."""
     encoding = tokenizer.encode(text, max_length=longest)
     batch = pad_batch([encoding])
@@ -58,7 +75,7 @@ def _hidden(encoder, tokenizer, text, longest=24):
 
 @slider(
     first=Text("The film was far too long.", label="first sentence", max_length=120),
-    second=Text("I looked at my watch all through the movie.", label="second", max_length=120),
+    second=Text("It never seemed to end.", label="second", max_length=120),
     lesson="09",
     given=_stand_in,
 )
@@ -69,13 +86,45 @@ def similarity_picture(first, second, encoder, tokenizer):
     whole = float(cosine_similarity(one, two)[0, 0])
     scale = bars([whole], ["the two sentences"], vmin=-0.2, vmax=1, color=PALETTE["weight"],
                  title="Cosine of their vectors")  # fmt: skip
+    remarks = map(plain_note, _remarks(tokenizer, (first, second), LONGEST["similarity"]))
     if not rows or not columns:
-        return scale
+        return side_by_side(scale, *remarks, down=True, similarity=np.array([whole]))
     table = cosine_similarity(left, right)
     best = [(i, int(j)) for i, j in enumerate(table.argmax(axis=1))]
     grid = heatmap(table, rows, columns, marks=best, vmin=0, vmax=1, cell=34, fmt="{:.1f}",
                    title="Cosine of each pair of tokens")  # fmt: skip
-    return side_by_side(scale, grid, down=True, similarity=np.array([whole]))
+    return side_by_side(scale, grid, *remarks, down=True, similarity=np.array([whole]))
+
+
+# --- Search ---------------------------------------------------------------------------------------
+
+
+def _shelf():
+    encoder, tokenizer = stand_in()
+    reviews = [Review(text, "neutral") for text in ("It opens at nine.", "Cold soup.", "We left.")]
+    vectors = sentence_vectors(encoder, tokenizer, [review.text for review in reviews])
+    return {"encoder": encoder, "tokenizer": tokenizer, "reviews": reviews, "vectors": vectors}
+
+
+@slider(
+    query=Text("waste of money", label="search for", max_length=100),
+    lesson="09",
+    given=_shelf,
+)
+def search_picture(query, encoder, tokenizer, reviews, vectors):
+    """The five reviews nearest to what the reader types, with their cosines and labels."""
+    (vector,) = sentence_vectors(encoder, tokenizer, [query])
+    found = search(vector, vectors, top_k=5)
+    lines = [(f"{similarity:.2f}", reviews[i].label, reviews[i].text) for i, similarity in found]
+    cell = '<td style="padding: 2px 14px 2px 0; text-align: left; vertical-align: top">'
+    rows = [("<b>cosine</b>", "<b>label</b>", "<b>review</b>"),
+            *((number, label, html.escape(text)) for number, label, text in lines)]  # fmt: skip
+    body = "".join("<tr>" + "".join(f"{cell}{part}</td>" for part in row) + "</tr>" for row in rows)
+    remarks = _remarks(tokenizer, [query], encoder.config.max_length)
+    body = f"<table>{body}</table>" + "".join(f"<div>{one}</div>" for one in remarks)
+    said = "; ".join(f"{number} ({label}) {text}" for number, label, text in lines)
+    alt = " ".join([f"Nearest to “{visible(query)}”: {said}", *remarks])
+    return Picture(body, alt, {"similarity": np.array([s for _, s in found])}, kind="html")
 
 
 # --- Layers ---------------------------------------------------------------------------------------
@@ -99,7 +148,7 @@ def probe_picture(layer, scores, chance):
     points = [(layer, float(values[layer]), f"{values[layer]:.2f}") for values in scores.values()]
     return curves(
         scores, x=LAYERS[: len(next(iter(scores.values())))], points=points, y_limits=(0, 1),
-        verticals=[(layer, f"layer {layer}")], x_title="layer (0 = embeddings)",
+        verticals=[(layer, "")], x_title="layer (0 = embeddings)",
         y_title="accuracy on dev", title="What a linear probe reads from each layer",
         lines=[(value, f"always the most frequent: {name}") for name, value in chance.items()],
         colors={"sentiment": PALETTE["key"], "entity type": PALETTE["query"]},
@@ -111,54 +160,47 @@ SENTENCE = "The chef thanked her sister because she had carried the flour."
 
 @slider(
     sentence=Text(SENTENCE, label="sentence", max_length=90),
-    layer=Range(1, 6, 1, start=4, label="layer"),
-    head=Range(1, 12, 1, start=1, label="head"),
+    layer=Range(1, 6, 1, start=1, label="layer"),
+    head=Range(1, 12, 1, start=3, label="head"),
     lesson="09",
     given=_stand_in,
 )
 def head_picture(sentence, layer, head, encoder, tokenizer):
     """The attention of one head in one layer, over a sentence of the reader's."""
-    encoding = tokenizer.encode(sentence, max_length=22)
+    encoding = tokenizer.encode(sentence, max_length=LONGEST["head"])
     _, attention = encoder.layers_and_attention(**pad_batch([encoding]))
     weights = attention[min(layer, len(attention)) - 1][0]
     weights = weights[min(head, len(weights)) - 1]
-    return heatmap(weights, encoding.tokens, encoding.tokens, row_title="query",
+    grid = heatmap(weights, encoding.tokens, encoding.tokens, row_title="query",
                    column_title="key", row_color=PALETTE["query"], cell=30, fmt="",
                    column_color=PALETTE["key"], title=f"Layer {layer}, head {head}",
                    weights=weights)  # fmt: skip
+    remarks = map(plain_note, _remarks(tokenizer, [sentence], LONGEST["head"]))
+    return side_by_side(grid, *remarks, down=True)
 
 
 @slider(
     top=Range(0, 6, 1, start=2, label="layers trained",
               words=lambda v: "the head alone" if v == 0 else f"the top {v}"),
     lesson="09",
-    given=lambda: {"config": stand_in()[0].config, "measured": {0: 0.5, 2: 0.7}},
+    given=lambda: {"config": stand_in()[0].config},
 )  # fmt: skip
-def layers_trained(top, config, measured):
+def layers_trained(top, config):
     """How many numbers train, and how much of a step's work is left, when the bottom is frozen."""
     layer = 4 * config.d_model**2 + 2 * config.d_model * config.d_ff + 9 * config.d_model
     layer += config.d_ff
     top = min(top, config.num_layers)
-    trained = top * layer / 1e6
-    every = config.vocab_size + config.max_length + config.num_segments + 2
-    rest = every * config.d_model / 1e6 + (config.num_layers - top) * layer / 1e6
-    colors = [PALETTE["mine"], PALETTE["reference"]]
-    numbers = bars([trained, rest], ["trained", "frozen"], width=200, color=colors,
-                   title="Parameters, in millions")  # fmt: skip
+    tables = (config.vocab_size + config.max_length + config.num_segments + 2) * config.d_model
+    parts = np.array([top * layer, (config.num_layers - top) * layer, tables]) / 1e6
+    mine, other = PALETTE["mine"], PALETTE["reference"]
+    numbers = bars(parts, ["layers trained", "layers frozen", "embeddings, frozen"], width=260,
+                   vmax=max(tables, config.num_layers * layer) / 1e6, color=[mine, other, other],
+                   title="Parameters, in millions", parameters=parts)  # fmt: skip
     # A layer costs one unit forward and two backward; kept hidden states cost nothing.
-    steps = bars([3 * top, 3 * config.num_layers], ["this choice", "all layers"], width=200,
-                 fmt="{:.0f}", color=colors,
+    steps = bars([3 * top, 3 * config.num_layers], ["this choice", "all layers"], width=260,
+                 fmt="{:.0f}", color=[mine, other],
                  title="Work of a step (a layer forward = 1)")  # fmt: skip
-    names = [f"top {n}" if n else "head alone" for n in measured]
-    known = bars(
-        list(measured.values()),
-        names,
-        vmax=1,
-        width=200,
-        title="Measured, on dev",
-        color=[PALETTE["mine"] if n == top else PALETTE["reference"] for n in measured],
-    )
-    return side_by_side(side_by_side(numbers, known), steps, down=True)
+    return side_by_side(numbers, steps, down=True)
 
 
 # --- Three heads ----------------------------------------------------------------------------------
@@ -196,7 +238,8 @@ def three_heads(passage, question, classifier, tagger, answerer):
         answer = answerer.answer(question, passage)
         lead = answer.score - answer.no_answer_score
         said = f"“{visible(answer.text)}”" if answer.text else "no answer in this passage"
-        said += f" (best piece ahead of no answer by {lead:.1f})" if np.isfinite(lead) else ""
+        if np.isfinite(lead):
+            said += f" (score of the best piece minus that of no answer: {lead:.1f})"
         reply = marked(passage, answer.start, answer.end, said)
     except ValueError as error:
         said = str(error)
@@ -252,6 +295,31 @@ def sentences_kept(keep, found, tokens):
     return side_by_side(share, read, down=True)
 
 
+# --- Errors of a tagger ---------------------------------------------------------------------------
+
+
+def entity_errors(true, said):
+    """How predicted and true entities go together: {kind: count}, over lists of sentences.
+
+    "right"; "borders" (the type is right, first or last word is not); "type" (the place overlaps,
+    the type is another); "invented" (nothing is there); "missed" (true, and nothing said there).
+    """
+    counts = dict.fromkeys(("right", "borders", "type", "invented", "missed"), 0)
+    for gold, labels in zip(true, said, strict=True):
+        there, found = decode_entities(gold), decode_entities(labels)
+        for kind, first, last in found:
+            met = [e for e in there if e[1] <= last and first <= e[2]]
+            if (kind, first, last) in there:
+                counts["right"] += 1
+            elif any(e[0] == kind for e in met):
+                counts["borders"] += 1
+            else:
+                counts["type" if met else "invented"] += 1
+        for _, first, last in there:
+            counts["missed"] += not any(e[1] <= last and first <= e[2] for e in found)
+    return counts
+
+
 # --- What pretraining bought ----------------------------------------------------------------------
 
 
@@ -291,9 +359,7 @@ def bought(scores):
     """{task: {name: score}} as one picture: from scratch gray, on pretrained weights blue."""
     parts = []
     for task, (measure, rows) in scores.items():
-        colors = [
-            PALETTE["reference"] if name in SCRATCH else PALETTE["mine"] for name in rows
-        ]
+        colors = [PALETTE["reference"] if name in SCRATCH else PALETTE["mine"] for name in rows]
         parts.append(bars(list(rows.values()), list(rows), vmax=1, color=colors,
                           title=f"{task}: {measure} on test"))  # fmt: skip
     return side_by_side(*parts, down=True)
