@@ -1,9 +1,11 @@
 """Checkpoints: read right, refused right, fetched right; numbers as transformers gives them."""
 
+import ast
 import hashlib
 import json
 import os
 import random
+import re
 import sys
 import types
 import zipfile
@@ -41,6 +43,7 @@ from solutions.text_classification import TextClassifier
 from solutions.training import fit
 
 REFERENCE = Path(__file__).with_name("pretrained_reference.npz")
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_pretrained_has_every_public_name_of_the_modules_behind_it():
@@ -878,6 +881,35 @@ def test_a_hub_that_does_not_answer_is_passed_over(known, monkeypatch):
     monkeypatch.setattr(_fetch.urllib.request, "urlopen", urlopen)
     _pip(monkeypatch, known)
     load_pretrained(NAME)
+
+
+# --- What has to be there -------------------------------------------------------------------------
+
+
+def test_every_library_that_the_modules_import_is_in_the_requirements():
+    text = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    named = {re.split(r"[<>=\[ ]", line)[0].lower() for line in text.splitlines() if line.strip()}
+    imported = set()
+    for path in (ROOT / "solutions").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                imported.add(node.module.split(".")[0])
+    libraries = imported - set(sys.stdlib_module_names) - {"solutions"}
+    assert libraries == {"numpy", "huggingface_hub"}
+    assert libraries <= named
+
+
+def test_the_weights_are_cached_where_the_tests_run_by_themselves(monkeypatch):
+    text = (ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8")
+    (step,) = re.findall(r"uses: actions/cache@\S+\n((?: {8,}.*\n)+)", text)
+    monkeypatch.delenv("COURSE_CACHE", raising=False)
+    folder = re.search(r"path: (\S+)", step)[1]
+    assert Path(folder).expanduser() == pretrained.cache_folder()
+    known = pretrained.KNOWN[pretrained.DEFAULT]
+    assert re.search(r"key: .*?(\w+)\n", step)[1] == known.hashes[pretrained.WEIGHTS]
+    assert text.index("actions/cache") < text.index("run: pytest")
 
 
 # --- The small functions --------------------------------------------------------------------------
