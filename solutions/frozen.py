@@ -132,6 +132,7 @@ class FrozenBelow:
 
     def lower(self, input_ids, attention_mask=None, token_type_ids=None):
         """What the frozen layers put out, (batch, length, d_model); zeros at padding."""
+        self.encoder._check_ids(input_ids, token_type_ids)
         shape = input_ids.shape
         real, segments = np.ones(shape, bool), np.zeros(shape, np.int64)
         if attention_mask is not None:
@@ -148,7 +149,8 @@ class FrozenBelow:
         sizes = np.where(real, np.arange(1, shape[1] + 1), 0).max(axis=1)
         rows_of = zip(ids.astype(np.int64), segments.astype(np.int64), real, sizes)
         keys = [(a[:n].tobytes(), b[:n].tobytes(), c[:n].tobytes()) for a, b, c, n in rows_of]
-        found = {key: self._kept[key] for key in keys if key in self._kept}
+        kept = self._kept
+        found = {key: kept[key] for key in keys if key in kept}
         new = {key: i for i, key in enumerate(keys) if key not in found}
         if new:
             rows = list(new.values())

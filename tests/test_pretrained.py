@@ -1016,6 +1016,27 @@ def test_the_same_tokens_at_other_places_are_told_apart(params):
         top(ids, np.ones((1, 4), bool))
 
 
+@pytest.mark.parametrize(
+    "batch",
+    [
+        ([[2, 5, 3]],),
+        (np.array([[2.0, 5.0, 3.0]]),),
+        (np.array([[2, 5, 11]]),),
+        (np.zeros((0, 3), int),),
+        (np.array([[2, 5, 3]] * 2), None, np.array([[0, 0, 0]])),
+        (np.array([[2, 5, 3]]), None, np.array([[0, 0, 2]])),
+        (np.array([[2, 5, 3]]), np.array([[1, 1, 2]])),
+    ],
+)
+def test_a_frozen_bottom_refuses_what_the_encoder_refuses(params, batch):
+    encoder = Encoder(SMALL, params)
+    top = FrozenBelow(encoder, 1)
+    top(np.array([[2, 5, 3]] * 2))  # kept
+    for call in (encoder, top):
+        with pytest.raises(ValueError, match=r"_(ids|mask): expected"):
+            call(*batch)
+
+
 def test_nothing_old_is_given_out_after_the_frozen_layers_change(params):
     encoder = Encoder(SMALL, params)
     top = FrozenBelow(encoder, 1)
