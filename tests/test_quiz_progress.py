@@ -203,6 +203,18 @@ def test_live_leaves_the_last_picture_alone_when_quiet(shown, monkeypatch):
     assert "<img alt=" in shown[0]["text/html"]
 
 
+def test_a_coin_stands_at_one_height_on_both_axes():
+    """Its loss, log 2, is the middle of the left axis, and its score, 0.5, that of the right one."""
+    losses, scores = [(1, np.log(2)), (2, np.log(2))], [(1, 0.5), (2, 0.5)]
+    svg = _svg(losses, scores, 2, coin=True)
+    (line,) = re.findall(r'y1="([\d.]+)" y2="[\d.]+" stroke="#\w+" stroke-dasharray="2 4"', svg)
+    for points in re.findall(r'<polyline points="([^"]+)"', svg):
+        assert {point.split(",")[1] for point in points.split()} == {line}
+    assert "a coin: loss 0.693, score 0.5" in svg and "a coin" not in _svg(losses, scores, 2)
+    watch = Live("a toy", coin=True)
+    assert watch.alt.endswith("a coin's loss is 0.693 and its score 0.5")
+
+
 def test_live_of_nothing(shown):
     watch = Live()
     watch.start(0)

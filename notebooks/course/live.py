@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import os
 import time
 
@@ -16,10 +17,11 @@ class Live:
 
     `fit` calls start(total), then step(step, loss, lr) and dev(step, score), and end(reason).
     It is quiet in plain Python; under COURSE_QUIET=1 a notebook gets the final picture alone.
+    coin: for two classes, mark in the middle of both axes where a coin stands.
     """
 
-    def __init__(self, title: str = "training"):
-        self.title = title
+    def __init__(self, title: str = "training", coin: bool = False):
+        self.title, self.coin = title, coin
         self.start(0)
 
     def start(self, total: int) -> None:
@@ -59,6 +61,8 @@ class Live:
             said.append(f"best dev score {best[1]:.3f} at step {best[0]}")
         if self.reason:
             said.append(self.reason)
+        if self.coin:
+            said.append(f"a coin's loss is {COIN:.3f} and its score 0.5")
         return ", ".join(said)
 
     def _refresh(self) -> None:
@@ -89,7 +93,9 @@ class Live:
             return ""
         from .drawing import Picture
 
-        return Picture(_svg(self.losses, self.scores, self.total), self.alt)._repr_html_()
+        return Picture(
+            _svg(self.losses, self.scores, self.total, self.coin), self.alt
+        )._repr_html_()
 
 
 def _recent(pairs: list[tuple[int, float]], count: int = 10) -> float:
@@ -101,12 +107,17 @@ def _recent(pairs: list[tuple[int, float]], count: int = 10) -> float:
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 620, 220, 52, 52, 26, 34
 
 
-def _svg(losses, scores, total) -> str:
+COIN = math.log(2)  # the loss of one who gives both classes the probability 0.5
+
+
+def _svg(losses, scores, total, coin=False) -> str:
     """Loss (left axis) and dev score (right axis, 0 to 1) over steps."""
     from .drawing import CARD, INK, LINE, PALETTE, as_ink
 
     finite = [value for _, value in losses if value == value and abs(value) < 1e30]
     top = max(max(finite, default=1.0) * 1.05, 1e-9)
+    if coin:  # then the score of a coin, 0.5, and its loss stand at one height
+        top = 2 * COIN
     end = max(total, losses[-1][0], 1)
     loss_color, score_color = PALETTE["mine"], PALETTE["key"]
 
@@ -133,6 +144,13 @@ def _svg(losses, scores, total) -> str:
             parts.append(
                 text(WIDTH - RIGHT + 6, y(share) + 4, f"{share:.1f}", score_color, "start")
             )
+    if coin:
+        parts.append(
+            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(0.5):.1f}" y2="{y(0.5):.1f}" '
+            f'stroke="{INK}" stroke-dasharray="2 4"/>'
+        )
+        parts.append(text(WIDTH - RIGHT - 6, y(0.5) - 7, f"a coin: loss {COIN:.3f}, score 0.5",
+                          anchor="end"))  # fmt: skip
     thin = max(len(losses) // 300, 1)
     groups = [losses[i : i + thin] for i in range(0, len(losses), thin)]
     points = [(group[-1][0], _recent(group, thin)) for group in groups]
@@ -162,6 +180,6 @@ def _svg(losses, scores, total) -> str:
     )
 
 
-def live(title: str = "training") -> Live:
-    """A watcher that draws the loss while `fit` runs."""
-    return Live(title)
+def live(title: str = "training", coin: bool = False) -> Live:
+    """A watcher that draws the loss while `fit` runs; `coin` marks where a coin stands."""
+    return Live(title, coin)

@@ -13,8 +13,9 @@ from course.drawing import (
     side_by_side,
     token_strip,
 )
-from course.explore import Choice, Range, Text, slider
+from course.explore import Range, Text, slider
 from course.texts import load_tokenizer
+from course.texts.generators import _with_article as with_article
 from solutions.attention import softmax
 from solutions.encoder import Encoder, EncoderConfig, init_params
 from solutions.text_classification import (
@@ -67,6 +68,12 @@ def read_a_sentence(text, model):
         down=True)
 
 
+def expectations(first, second):
+    """"I expected a ... show but got a ... one." with each pair of adjectives from two lists."""
+    return [f"I expected {with_article(a)} show but got {with_article(b)} one."
+            for a in first for b in second]
+
+
 SENTENCE = "This movie was fantastic!"
 
 
@@ -97,28 +104,27 @@ def random_verdict(seed):
     return _label_bars(probabilities, LABELS, f"Seed {seed}: {SENTENCE} is {verdict}")
 
 
-@slider(padding=Range(0, 8, 1, start=2, label="tokens of padding"),
-        pooling=Choice(["mean of real tokens", "mean of all tokens", "[CLS]"], label="pooling"),
-        lesson="06")
-def pooling_picture(padding, pooling):
-    """A text of four tokens and some padding, pooled in three ways."""
+@slider(padding=Range(0, 8, 1, start=2, label="tokens of padding"), lesson="06")
+def pooling_picture(padding):
+    """A text of four tokens and some padding, pooled in three ways; all vectors are random."""
     tokens = ["[CLS]", "not", "bad", "[SEP]"] + ["[PAD]"] * padding
-    vectors = np.random.default_rng(6).normal(size=(12, 4))[:len(tokens)]
-    mask = np.arange(len(tokens)) < 4
-    if pooling == "mean of real tokens":
-        pooled = mean_pool(vectors[None], mask[None])[0]
-    elif pooling == "[CLS]":
-        pooled = cls_pool(vectors[None])[0]
-    else:
-        pooled = vectors.mean(axis=0)
-    names = [f"number {i}" for i in range(4)]
-    # the padding's numbers stay in sight: they are what may leak in
-    return side_by_side(
-        heatmap(vectors, tokens, names, title="hidden states", vmin=-2.5, vmax=2.5,
-                color=PALETTE["value"], column_title="", alt="Hidden states of "
-                f"{len(tokens)} tokens, {padding} of them padding."),
-        bars(pooled, names, title=f"pooled: {pooling}", vmin=-2, vmax=2, width=200, fmt="{:+.2f}",
-             color=PALETTE["value"]))
+    every = np.random.default_rng(6).normal(size=(12, 4))
+    vectors, mask = every[:len(tokens)], np.arange(len(tokens)) < 4
+    pooled = np.stack([cls_pool(vectors[None])[0], mean_pool(vectors[None], mask[None])[0],
+                       vectors.mean(axis=0)])
+    alone = np.stack([every[0], every[:4].mean(axis=0), every[:4].mean(axis=0)])
+    moved = np.linalg.norm(pooled - alone, axis=1)
+    ways = ["[CLS]", "mean, real tokens", "mean, all tokens"]
+    look = {"vmin": -2.5, "vmax": 2.5, "color": PALETTE["value"], "fmt": "{:+.2f}"}
+    names = [f"no. {i}" for i in range(4)]
+    frames = [(i, j) for i in range(4, len(tokens)) for j in range(4)]  # what may leak in
+    left = heatmap(vectors, tokens, names, title="vectors; framed: padding", marks=frames, **look,
+                   alt=f"Vectors of {len(tokens)} tokens, {padding} of them padding.")
+    right = side_by_side(
+        heatmap(pooled, ways, names, title="pooled", **look),
+        bars(moved, ways, vmax=1, width=150, color=PALETTE["weight"],
+             title="how far from the vector without padding"), down=True)
+    return side_by_side(left, right, pooled=pooled, moved=moved)
 
 
 def _toy_forecasts():
@@ -135,22 +141,23 @@ def _toy_forecasts():
         lesson="06", given=_toy_forecasts)
 def threshold_picture(threshold, logits, true, labels):
     """Precision and recall of "positive" as the threshold moves, and the four kinds of case."""
-    chance = softmax(logits)[:, labels.index("positive")]
+    score = softmax(logits)[:, labels.index("positive")]
     is_positive = np.asarray(true) == labels.index("positive")
     grid = np.linspace(0, 1, 101)
-    precision, recall = np.array([_precision_recall(chance >= t, is_positive) for t in grid]).T
-    now = _precision_recall(chance >= threshold, is_positive)
-    table = confusion_matrix(is_positive.astype(int), (chance >= threshold).astype(int), 2)
+    precision, recall = np.array([_precision_recall(score >= t, is_positive) for t in grid]).T
+    now = _precision_recall(score >= threshold, is_positive)
+    table = confusion_matrix(is_positive.astype(int), (score >= threshold).astype(int), 2)
+    said = (f"recall {now[1]:.2f}, nothing is called positive" if np.isnan(now[0]) else
+            f"precision {now[0]:.2f}, recall {now[1]:.2f}")
     left = curves({"precision": precision, "recall": recall}, x=grid, x_title="threshold",
-                  title="Two kinds of error", y_limits=(0, 1.02), size=(330, 190),
+                  title=said.capitalize(), y_limits=(0, 1.02), size=(330, 190),
                   colors={"precision": PALETTE["mine"], "recall": PALETTE["key"]},
-                  verticals=[(threshold, f"{threshold:.2f}")],
-                  alt=f"At threshold {threshold:.2f}: " + (
-                      "nothing is called positive." if np.isnan(now[0]) else
-                      f"precision {now[0]:.2f}, recall {now[1]:.2f}."))
-    right = heatmap(table, ["other", "positive"], ["other", "positive"], vmax=len(is_positive),
+                  verticals=[(threshold, "")],
+                  points=[(threshold, value, "") for value in now if np.isfinite(value)],
+                  alt=f"At threshold {threshold:.2f}: {said}.")
+    right = heatmap(table, ["other", "positive"], ["not called", "called"], vmax=len(is_positive),
                     fmt="{:.0f}", title="How many of each", row_title="true",
-                    column_title="called", cell=90)
+                    column_title="positive", cell=90)
     return side_by_side(left, right)
 
 
@@ -185,15 +192,17 @@ def calibration_picture(temperature, logits, true, labels):
 
 @slider(text=Text("The hotel was not good but bad.", label="a sentence",
                   max_length=200),
-        head=Range(0, 3, 1, label="head", words=lambda v: f"head {v + 1} of 4"),
-        layer=Range(1, 2, 1, start=2, label="layer"),
+        layer=Range(1, 2, 1, start=1, label="layer"),
         lesson="06", given=lambda: {"model": weights.sentiment()})
-def cls_attention(text, head, layer, model):
-    """The attention of [CLS] on the words, one head of one layer."""
+def cls_attention(text, layer, model):
+    """The attention of [CLS] on the words: all heads of one layer."""
     tokens, attention = model.attention(_words(text))
-    look = attention[layer - 1, head, 0]
+    looks = attention[layer - 1][:, 0]  # (heads, tokens)
     probabilities = model.probabilities([_words(text)])[0]
     best = int(probabilities.argmax())
-    return token_strip(tokens, look, vmax=max(look.max(), 1e-9), weights=look,
-                       title=f"Layer {layer}, head {head + 1}; the classifier says "
-                             f"{model.labels[best]} ({probabilities[best]:.2f})")
+    return side_by_side(*(
+        token_strip(tokens, look, vmax=max(look.max(), 1e-9), weights=look,
+                    title=f"Layer {layer}, head {head}" + (
+                        "" if head > 1 else f"; the classifier says {model.labels[best]} "
+                                            f"({probabilities[best]:.2f})"))
+        for head, look in enumerate(looks, start=1)), down=True, gap=4, weights=looks)
