@@ -15,6 +15,7 @@ from course.drawing import (
     SERIES,
     SOFT_INK,
     arcs,
+    as_ink,
     bars,
     card,
     curves,
@@ -22,8 +23,11 @@ from course.drawing import (
     ink_on,
     label,
     mix,
+    pixels,
     rect,
+    shorten,
     side_by_side,
+    text_width,
 )
 from course.explore import Choice, Range, Text, slider
 from solutions.attention import scaled_dot_product_attention, softmax, split_heads
@@ -328,17 +332,33 @@ def measured_cost(doublings, lengths, megabytes):
 def trained_heads(text, model):
     """All heads of the classifier of lesson 00 on one sentence: who looks at whom."""
     tokens, attention = model.attention(text if text.strip() else "(nothing typed)")
-    rows = []
+    size = len(tokens)
+    cell = max(3, min(14, 150 // size))
+    left = 26 + max(text_width(shorten(token), 11) for token in tokens)
+    every = -(-12 // cell)  # so many rows to a label, where rows are low
+    parts, said = [], []
     for layer, heads in enumerate(attention):
-        rows.append(side_by_side(*(
-            heatmap(one, tokens if not h else [""] * len(tokens), [""] * len(tokens), fmt="",
-                    cell=max(6, min(14, 150 // len(tokens))), title=f"Layer {layer + 1}, head {h}",
-                    row_title="query" if not h else "", column_title="key",
-                    alt=f"Layer {layer + 1}, head {h}: " + ", ".join(
-                        f"{token} at {tokens[row.argmax()]} {row.max():.2f}"
-                        for token, row in zip(tokens, one, strict=True)) + ".")
-            for h, one in enumerate(heads))))
-    return side_by_side(*rows, down=True, weights=np.array(attention))
+        top = 26 + layer * (size * cell + 44)
+        parts += [label(left - 6, top + (i + 0.5) * cell + 4, shorten(token), size=11,
+                        anchor="end", color=as_ink(PALETTE["query"]))
+                  for i, token in enumerate(tokens) if i % every == 0]
+        for h, one in enumerate(heads):
+            x = left + h * (max(size * cell, 110) + 24)
+            parts.append(label(x, top - 8, f"layer {layer + 1}, head {h}", size=12, font=SANS,
+                               weight="600"))
+            shades = (one * (len(SHADES) - 1)).round().astype(int)
+            parts.append(pixels([[SHADES[k] for k in row] for row in shades], x, top,
+                                size * cell, size * cell))
+            said.append(f"Layer {layer + 1}, head {h}: " + ", ".join(
+                f"{token} at {tokens[row.argmax()]} {row.max():.2f}"
+                for token, row in zip(tokens, one, strict=True)) + ".")
+    high = len(attention) * (size * cell + 44)
+    return card(x + max(size * cell, 110) + 14, high, parts, " ".join(said),
+                "Each row asks, each column is asked, both in this order",
+                weights=np.array(attention))
+
+
+SHADES = [mix(PALETTE["weight"], 0.04 + 0.96 * share) for share in np.linspace(0, 1, 65)]
 
 
 # --- In blocks ------------------------------------------------------------------------------------
