@@ -240,6 +240,7 @@ def test_the_vocabulary_must_be_that_of_the_file(head, tmp_path):
 
 @heads
 @pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_broken_model_gives_no_answer(head, value):
     model = MAKE[head](an_encoder())
     prepared = examples(model)
