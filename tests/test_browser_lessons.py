@@ -3,6 +3,9 @@
 Each lesson is opened and run once; what follows happens in that page, first in the light theme,
 then in the dark one. Below the lesson stands one more cell, with all that its exercises can say:
 hints, solutions, and the message that each named mistake gets.
+
+The lessons' models were trained when nbval ran the same copies; where they are kept, they are not
+trained again (tests/trained.py).
 """
 
 import json
@@ -10,8 +13,9 @@ import statistics
 
 import lab
 import pytest
+import trained
 
-LONGEST_FIRST = ("09", "05", "08", "06", "07")  # so that two workers end at about the same time
+LONGEST_FIRST = ("09", "05", "08", "06", "07")  # so that the workers end at about the same time
 LESSONS = sorted(
     (path.name for path in (lab.REPOSITORY / "notebooks").glob("[0-9][0-9]_*.ipynb")),
     key=lambda name: ((*LONGEST_FIRST, name[:2]).index(name[:2]), name),
@@ -215,7 +219,9 @@ class Player:
 def server(tmp_path_factory):
     """One JupyterLab for all lessons of a worker; each lesson has a kernel of its own."""
     folder = tmp_path_factory.mktemp("lessons")
-    with lab.jupyterlab([with_gallery(name, folder) for name in LESSONS]) as running:
+    lessons = [with_gallery(name, folder) for name in LESSONS]
+    env = {"IPYTHONDIR": str(trained.profile(folder / "ipython", again=True))}
+    with lab.jupyterlab(lessons, env=env) as running:
         yield running
 
 
