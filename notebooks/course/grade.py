@@ -366,13 +366,6 @@ def borrows(node: ast.stmt, reference, scope: dict) -> bool:
 # ---------------------------------------------------------------- running them all
 
 
-@dataclass
-class _Task:
-    submission: Submission
-    answer: Answer
-    row: Row
-
-
 def _context():
     """New processes are forked from a clean one that has the course imported, where that is safe.
 
@@ -387,22 +380,24 @@ def _context():
     return multiprocessing.get_context("spawn")
 
 
-def run(tasks: list[_Task], seconds: float, notebook: float, memory: int, jobs: int, say) -> None:
-    """Judge every task, `jobs` at a time; each task's row gets its status, note and seconds."""
+def run(tasks: list[tuple[Submission, Answer, Row]], seconds, notebook, memory, jobs, say) -> None:
+    """Judge every answer, `jobs` at a time; its row gets its status, note and seconds."""
     spent: Counter = Counter()
     context, lock = _context(), threading.Lock()
 
     def one(numbered):
-        number, task = numbered
-        row, path = task.row, task.submission.path
-        if spent[path] >= notebook:
+        number, (submission, answer, row) = numbered
+        if spent[submission.path] >= notebook:
             row.status = "time out"
             row.note = f"not run: the notebook used up its {notebook:g} seconds"
             return
         home = os.path.join(folder, str(number))
-        row.status, note, row.seconds = _in_process(context, lock, task, seconds, home, memory)
+        cells = submission.cells[: answer.cell + 1]
+        row.status, note, row.seconds = _in_process(
+            context, lock, answer.name, cells, seconds, home, memory
+        )
         row.note = "; ".join(part for part in (note, row.note) if part)
-        spent[path] += row.seconds
+        spent[submission.path] += row.seconds
 
     with (
         # Inherited: a process an answer is parallel enough.
@@ -414,16 +409,14 @@ def run(tasks: list[_Task], seconds: float, notebook: float, memory: int, jobs: 
             say(done, len(tasks))
 
 
-def _in_process(context, lock, task, seconds, home, memory) -> tuple[str, str, float]:
+def _in_process(context, lock, name, cells, seconds, home, memory) -> tuple[str, str, float]:
     """Judge one answer in a new process: status, note and seconds.
 
     lock: `multiprocessing` looks after other processes, too, when one is started or waited for.
     """
     token = secrets.token_hex(16)
     reader, writer = context.Pipe(duplex=False)
-    cells = [lesson_imports(get(task.answer.name).lesson)]
-    cells += task.submission.cells[: task.answer.cell + 1]
-    given = (writer, token, task.answer.name, cells, home, memory)
+    given = (writer, token, name, [lesson_imports(get(name).lesson), *cells], home, memory)
     process = context.Process(target=_work, args=given, daemon=True)
     with lock:
         process.start()
@@ -501,7 +494,7 @@ def grade(
                 else:
                     row.note = one.notes.get(name, "")
                     if not answer.blank:
-                        tasks.append(_Task(one, answer, row))
+                        tasks.append((one, answer, row))
     for (person, lesson), one in taken.items():
         for name in one.answers if lesson in (*numbers, "") else ():
             if find(name) is None:
@@ -509,7 +502,8 @@ def grade(
                 note = f"did you mean {' or '.join(near)}?" if near else ""
                 rows.append(Row(person, lesson, name, "no such exercise", note, str(one.path)))
     if tasks:
-        run(tasks, seconds, notebook, int(memory * 2**20), int(jobs or os.cpu_count() or 1), say)
+        jobs = max(1, int(jobs or os.cpu_count() or 1))
+        run(tasks, seconds, notebook, int(memory * 2**20), jobs, say)
     return sorted(rows + left_out, key=lambda row: (row.person, row.lesson))
 
 
