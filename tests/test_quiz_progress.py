@@ -204,7 +204,7 @@ def test_live_leaves_the_last_picture_alone_when_quiet(shown, monkeypatch):
 
 
 def test_a_coin_stands_at_one_height_on_both_axes():
-    """Its loss, log 2, is the middle of the left axis, and its score, 0.5, that of the right one."""
+    """Its loss, log 2, is the middle of the left axis; its score, 0.5, that of the right one."""
     losses, scores = [(1, np.log(2)), (2, np.log(2))], [(1, 0.5), (2, 0.5)]
     svg = _svg(losses, scores, 2, coin=True)
     (line,) = re.findall(r'y1="([\d.]+)" y2="[\d.]+" stroke="#\w+" stroke-dasharray="2 4"', svg)
