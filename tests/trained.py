@@ -8,8 +8,10 @@ every step, the parameters are the same numbers, the history is the same. What w
 trained.
 """
 
+import dataclasses
 import functools
 import hashlib
+import json
 import os
 import pickle
 import types
@@ -49,20 +51,19 @@ def keeping(fit, folder, again):
         key = key_of(model, train, dev, watch, options)
         path = key and Path(folder) / key
         if path and again and path.is_file():
-            return replay(pickle.loads(path.read_bytes()), model, watch)
+            return replay(*read(path), model, watch)
         told = Told(model, watch)
         history = fit(model, train, dev, watch=told, **options)
         if path and not history.stopped:
             after = {name: array.copy() for name, array in model.params.items()}
-            write(path, pickle.dumps((told.calls, after, history)))
+            write(path, told.calls, after, history)
         return history
 
     return kept
 
 
-def replay(kept, model, watch):
+def replay(calls, after, history, model, watch):
     """Do to a model and a watcher what `fit` did; returns its history."""
-    calls, after, history = kept
     for name, given, params in calls:
         put(after if name == "end" else params, model)
         if watch:
@@ -75,12 +76,37 @@ def put(params, model):
         model.params[name][...] = array
 
 
-def write(path, content):
-    """All of a file or nothing of it: another process may look for it at any time."""
+def write(path, calls, after, history):
+    """An .npz file, arrays and one JSON text; all of it or nothing: others may look for it now."""
+    import numpy as np  # here, as conftest.py imports this module before it says how many threads
+
+    about = {"calls": [call[:2] for call in calls], "history": dataclasses.asdict(history)}
+    arrays = {f"after/{name}": array for name, array in after.items()}
+    for number, (_, _, params) in enumerate(calls):
+        arrays |= {f"{number}/{name}": array for name, array in params.items()}
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}")
-    part.write_bytes(content)
+    with part.open("wb") as file:
+        np.savez(file, about=np.array(json.dumps(about)), **arrays)
     os.replace(part, path)
+
+
+def read(path):
+    """(calls, parameters after training, history) of a file that `write` wrote."""
+    import numpy as np
+
+    from solutions.training import History
+
+    with np.load(path) as file:
+        about = json.loads(str(file["about"]))
+        params = {}
+        for name in file.files:
+            if name != "about":
+                place, own = name.split("/", 1)
+                params.setdefault(place, {})[own] = file[name]
+    calls = [(name, given, params.get(str(number), {}))
+             for number, (name, given) in enumerate(about["calls"])]  # fmt: skip
+    return calls, params["after"], History(**about["history"])
 
 
 class Told:
@@ -91,7 +117,7 @@ class Told:
     """
 
     def __init__(self, model, watch):
-        from course.live import Live  # not above: conftest.py imports this before anything else
+        from course.live import Live
 
         self.model, self.watch, self.calls = model, watch, []
         self.looks = watch is not None and type(watch) is not Live
@@ -120,7 +146,7 @@ class Told:
 
 
 class _Pickler(pickle.Pickler):
-    """Pickles what has the same meaning to the same bytes, in any process.
+    """Writes what has the same meaning as the same bytes, in any process; nothing reads them.
 
     A function of a notebook is what it does; a set has another order in each process.
     """
