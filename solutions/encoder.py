@@ -414,10 +414,18 @@ class Encoder:
         hidden, caches = self._layers(0, embedded, mask, rng, keep)
         return hidden, (cache, caches) if keep else None
 
+    def forward_to(self, layer, input_ids, attention_mask=None, token_type_ids=None):
+        """Hidden states that go into `layer`: only the layers below it run, without dropout."""
+        _checks.whole("Encoder: layer", layer, 0, self.config.num_layers)
+        self._check_ids(input_ids, token_type_ids)
+        mask = self._mask(*input_ids.shape, attention_mask)
+        hidden, _ = self._embed(input_ids, token_type_ids, None, False)
+        return self._layers(0, hidden, mask, None, False, stop=layer)[0]
+
     def forward_from(self, layer, hidden_states, attention_mask=None, rng=None, keep=False):
         """The same, from hidden states found before: only `layer` and the layers above it run.
 
-        hidden_states: (batch, length, d_model), what layers_and_attention gives at index `layer`.
+        hidden_states: (batch, length, d_model), what forward_to gives for the same `layer`.
         For training the top of an encoder whose lower layers stay as they are: `backward` then has
         gradients for the layers that ran.
         """
@@ -548,9 +556,9 @@ class Encoder:
 
     # Layers
 
-    def _layers(self, first, hidden, mask, rng, keep):
+    def _layers(self, first, hidden, mask, rng, keep, stop=None):
         caches = {}
-        for i in range(first, self.config.num_layers):
+        for i in range(first, self.config.num_layers if stop is None else stop):
             hidden, _, cache = self._layer(i, hidden, mask, rng, keep)
             if keep:
                 caches[i] = cache

@@ -155,10 +155,10 @@ class FrozenBelow:
         if new:
             rows = list(new.values())
             most = max(sizes[rows].max(), 1)
-            states, _ = self.encoder.layers_and_attention(
-                ids[rows, :most], real[rows, :most], segments[rows, :most]
+            states = self.encoder.forward_to(
+                self.first_layer, ids[rows, :most], real[rows, :most], segments[rows, :most]
             )
-            for state, key, row in zip(states[self.first_layer], new, rows):
+            for state, key, row in zip(states, new, rows):
                 state = state * real[row, :most, None]
                 found[key] = state[: sizes[row]].copy()
                 self._keep(key, found[key])

@@ -524,7 +524,9 @@ def test_the_top_layers_alone():
     upstream = normal(*IDS.shape, 6)
     whole, cache = encoder.forward(IDS, REAL, keep=True)
     for layer in (0, 1, 2):
-        top, top_cache = encoder.forward_from(layer, states[layer], REAL, keep=True)
+        below = encoder.forward_to(layer, IDS, REAL)
+        np.testing.assert_array_equal(below, states[layer])
+        top, top_cache = encoder.forward_from(layer, below, REAL, keep=True)
         np.testing.assert_array_equal(top, whole)
         grads = encoder.backward(upstream, top_cache)
         assert len(grads) == 12 * (2 - layer)
@@ -590,6 +592,7 @@ def test_large_scores_do_not_overflow():
         (lambda e: e(IDS, None, SEGMENTS + 1), "token_type_ids: expected ids from 0 to 1, got 2"),
         (lambda e: e(IDS, None, SEGMENTS[:2]), "token_type_ids: expected integers of shape (3, 5)"),
         (lambda e: e.forward_from(3, np.ones((1, 2, 6))), "layer: expected a whole number from 0"),
+        (lambda e: e.forward_to(3, IDS), "layer: expected a whole number from 0"),
         (lambda e: e.forward_from(0, np.ones((1, 2, 5))), "hidden_states: expected floats"),
         (
             lambda e: e.backward(np.ones((3, 6)), e.forward(IDS, keep=True)[1]),
