@@ -205,22 +205,22 @@ register(
         Mistake("relu", lambda x: np.maximum(x, 0),
                 "This is ReLU, which cuts at 0. GELU lets a little of the negative side through: "
                 "gelu(-1) is about -0.16."),
-        Mistake("only_chance", _below,
-                "This is the chance alone. GELU is x times it."),
+        Mistake("only_probability", _below,
+                "This is the probability alone. GELU is x times it."),
         Mistake("density", lambda x: x * np.exp(-0.5 * x**2) / (2 * np.pi) ** 0.5,
                 "You multiply x by the height of the bell curve at x. It is the area to the left "
-                "of x, the chance of being below it, which erf gives."),
+                "of x, the probability of being below it, which erf gives."),
         Mistake("no_half", lambda x: x * (1 + _erf(x / 2**0.5)),
-                "Twice too large: 1 + erf(...) goes from 0 to 2. A chance goes from 0 to 1, so "
-                "halve it."),
+                "Twice too large: 1 + erf(...) goes from 0 to 2. A probability goes from 0 to 1, "
+                "so halve it."),
         Mistake("no_root", lambda x: x * 0.5 * (1 + _erf(x)),
                 "erf belongs to a bell curve of another width. Divide x by the root of 2 before "
                 "erf."),
         Mistake("times_root", lambda x: x * 0.5 * (1 + _erf(x * 2**0.5)),
                 "Inside erf, x is divided by the root of 2, not multiplied."),
         Mistake("silu", lambda x: x * 0.5 * (1 + np.tanh(x / 2)),
-                "x times the sigmoid of x is SiLU, a cousin. GELU takes the chance of the normal "
-                "distribution."),
+                "x times the sigmoid of x is SiLU, a cousin. GELU takes the probability of the "
+                "normal distribution."),
         Mistake("sigmoid_form", lambda x: x * 0.5 * (1 + np.tanh(1.702 * x / 2)),
                 "x * sigmoid(1.702 x) approximates GELU to 0.02. Use erf, which is exact."),
         Mistake("tanh_form", lambda x: x * 0.5 * (
@@ -234,8 +234,8 @@ register(
         lambda x: x / 2 + x * _erf(x / 2**0.5) / 2,
     ],
     hints=[
-        "x times a chance: that a standard normal number is smaller than x. The chance is 0.5 at "
-        "x = 0.",
+        "x times a probability: that a standard normal number is smaller than x. At x = 0 it is "
+        "0.5.",
         "erf(x / root of 2) goes from -1 to 1. How do you bring that to the range 0 to 1?",
         "return x * 0.5 * (1 + erf(x / 2**0.5))",
     ],

@@ -118,16 +118,16 @@ GRID = np.linspace(-4, 4, 161)
 
 @slider(x=Range(-4.0, 4.0, 0.1, start=1.0, label="x"), lesson="04")
 def gelu_curve(x):
-    """GELU beside ReLU, the chance it multiplies by, and what the tanh form gets wrong."""
+    """GELU beside ReLU, the probability it multiplies by, and what the tanh form gets wrong."""
     at = np.array([x])
     exact = float(gelu(at)[0])
-    chance = float(0.5 * (1 + erf(at / 2**0.5))[0])
+    below = float(0.5 * (1 + erf(at / 2**0.5))[0])
     left = curves({"GELU": gelu(GRID), "ReLU": np.maximum(GRID, 0)}, x=GRID, size=(330, 200),
                   styles={"ReLU": "dashed"}, points=[(x, exact, "")], x_title="x",
                   y_limits=(-0.5, 4.2),
                   alt=f"GELU and ReLU from -4 to 4; at x = {x:.1f} GELU is {exact:.4f}, which is x "
-                      f"times the chance {chance:.4f}.",
-                  title=f"GELU: {x:.1f} · {chance:.4f} = {exact:.4f}".replace("-", "−"))
+                      f"times the probability {below:.4f}.",
+                  title=f"GELU: {x:.1f} · {below:.4f} = {exact:.4f}".replace("-", "−"))
     form = 0.5 * GRID * (1 + np.tanh((2 / np.pi) ** 0.5 * (GRID + 0.044715 * GRID**3)))
     off = form - gelu(GRID)
     here = float(np.interp(x, GRID, off))
@@ -136,7 +136,7 @@ def gelu_curve(x):
                    title=f"Error of the tanh form: {here:.1e}".replace("-", "−"),
                    alt=f"The tanh form minus GELU, at most {abs(off).max():.1e}; at x = {x:.1f} it "
                        f"is {here:.1e}.", points=[(x, here, "")])
-    return side_by_side(left, right, exact=exact, chance=chance)
+    return side_by_side(left, right, exact=exact, below=below)
 
 
 # --- LayerNorm ------------------------------------------------------------------------------------

@@ -63,17 +63,17 @@ def loss_picture(right, other):
     loss, grad = cross_entropy(logits, np.array([0]))
     grid = np.linspace(-6, 8, 57)
     line = [cross_entropy(np.array([[z, other, 0.0, -1.0]]), np.array([0]))[0] for z in grid]
-    chance = softmax(logits)[0]
+    probability = softmax(logits)[0]
     return side_by_side(
         curves({"loss": line}, x=grid, size=(250, 150), y_limits=(0, 8.5),
                title=f"loss = {loss:.3f}", x_title="logit of cold",
                alt=f"Loss {loss:.3f} at a logit of {right:g} for cold; it falls toward 0 to the "
                    "right and grows in a straight line to the left.",
                points=[(right, loss, f"{loss:.2f}")]),
-        bars(chance, GAP_WORDS, vmax=1, width=130, title="probabilities"),
+        bars(probability, GAP_WORDS, vmax=1, width=130, title="probabilities"),
         bars(grad[0], GAP_WORDS, vmin=-1, vmax=1, width=150, title="gradient", fmt="{:.2f}",
              color=[PALETTE["mine"] if g < 0 else PALETTE["key"] for g in grad[0]]),
-        probabilities=chance, gradient=grad)
+        probabilities=probability, gradient=grad)
 
 
 # --- A loss surface -----------------------------------------------------------------------------
@@ -96,8 +96,8 @@ def opinion_loss(weight):
     """Loss and gradient of two weights on the 600 reviews: a real loss of two numbers."""
     x, y = opinion_data()
     score = x @ weight
-    chance = 1 / (1 + np.exp(-np.clip(score, -500, 500)))
-    return float(np.mean(np.logaddexp(0, score) - y * score)), x.T @ (chance - y) / len(y)
+    probability = 1 / (1 + np.exp(-np.clip(score, -500, 500)))
+    return float(np.mean(np.logaddexp(0, score) - y * score)), x.T @ (probability - y) / len(y)
 
 
 def walk(optimizer, rate, clip=False, warmup=0, steps=40):
