@@ -1,6 +1,7 @@
 """The checks on toy exercises: what learners write, and what they are told."""
 
 import dataclasses
+import gc
 import itertools
 import linecache
 import signal
@@ -8,6 +9,7 @@ import sys
 import threading
 import time
 import warnings
+import weakref
 
 import course
 import numpy as np
@@ -638,14 +640,20 @@ def test_endless_loops_are_stopped():
 def test_a_loop_that_collects_is_stopped_by_its_memory(monkeypatch):
     add(**softmax_exercise(name="quick", seconds=5))
     monkeypatch.setattr(_run, "MEMORY", 2**26)
+    collected = []  # of each call the first array, without keeping it alive
+
+    def begin():
+        kept = [np.ones(10_000)]
+        collected.append(weakref.ref(kept[0]))
+        return kept
 
     def hoard(scores, axis=-1):
-        kept = []
+        kept = begin()
         while True:
             kept.append(np.ones(10_000))
 
     def hoard_and_catch(scores, axis=-1):
-        kept = []
+        kept = begin()
         while True:
             try:
                 while True:
@@ -660,8 +668,10 @@ def test_a_loop_that_collects_is_stopped_by_its_memory(monkeypatch):
         assert report.status == "error"
         assert why in report.message
         assert report.timed_out == (not before)
-    if sys.platform.startswith("linux"):  # what was collected is let go
-        assert _run._memory() - before < 2**26
+    # What was collected is let go. Whether the system has it back is up to the allocator.
+    gc.collect()
+    assert len(collected) >= 2
+    assert not any(one() is not None for one in collected)
 
 
 def test_a_stopped_answer_says_so():

@@ -79,7 +79,9 @@ def test_a_softmax_over_the_whole_array_is_named():
         powers = np.where(allowed, np.exp(logits), 0)
         return powers / powers.sum()
 
-    assert check("masked_softmax", whole).mistake == "over_everything"
+    report = check("masked_softmax", whole)
+    assert report.mistake == "over_everything_unshifted"
+    assert "over the whole array" in report.message
 
 
 def test_score_matrix_marks_the_best_allowed_pair():

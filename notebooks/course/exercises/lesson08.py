@@ -174,6 +174,11 @@ def _over_everything(logits, allowed):
     return powers / powers.sum()
 
 
+def _over_everything_unshifted(logits, allowed):
+    powers = np.where(allowed, np.exp(logits), 0)
+    return powers / powers.sum()
+
+
 register(
     name="masked_softmax",
     lesson="08",
@@ -235,6 +240,10 @@ register(
                 "All rows together sum to 1 in your result: the sum runs over the whole array. "
                 "Each row is an input of its own, whose tokens compete with one another alone: sum "
                 "along the last axis, or leave it to `softmax`."),
+        Mistake("over_everything_unshifted", _over_everything_unshifted,
+                "The sum runs over the whole array, so all rows together sum to 1. Each row is an "
+                "input of its own: sum along the last axis. And exp(2000) overflows: leave both to "
+                "`softmax`, which shifts each row first."),
         *_unstable.mistakes(
             lambda softmax: lambda logits, allowed: softmax(np.where(allowed, logits, -np.inf)),
             _unstable.GUARDED),
