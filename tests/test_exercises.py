@@ -5,7 +5,6 @@ import gc
 import itertools
 import linecache
 import signal
-import sys
 import threading
 import time
 import warnings
