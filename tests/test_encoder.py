@@ -135,7 +135,7 @@ def test_gelu_in_float32_to_its_own_precision():
     np.testing.assert_allclose(erf(x), exact_erf, atol=3e-7)
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_gelu_far_out(dtype):
     far = np.array([1e30, -1e30, 1e5, -1e5, np.inf], dtype=dtype)
@@ -218,7 +218,7 @@ def test_fast_gelu(dtype, block, monkeypatch):
     assert out.dtype == slope.dtype == dtype
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 @both_dtypes
 @pytest.mark.parametrize("size", [1, 100, 1000])  # beyond 60 the rows are shifted first
 def test_fast_softmax(dtype, size):
@@ -234,7 +234,7 @@ def test_fast_softmax(dtype, size):
     assert fast.dtype == dtype
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_fast_softmax_lets_no_masked_score_through():
     scores = np.array([[1.0, 2.0, np.nan], [1.0, 2.0, np.inf], [1.0, 2.0, 3e38]], dtype=np.float32)
     weights = _kernels.softmax(scores, np.array([[1, 1, 0]], dtype=np.float32))
