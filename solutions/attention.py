@@ -50,8 +50,8 @@ def softmax(scores, axis=-1):
     return powers / np.where(total == 0, 1, total)
 
 
-def _attention_input(query, key, value, mask=None):
-    where = "scaled_dot_product_attention"
+def attention_input(where, query, key, value, mask):
+    """Raise unless these are inputs of attention; `where` is the function they were given to."""
     for name, array in (("query", query), ("key", key), ("value", value)):
         _checks.floats(f"{where}: {name}", array)
         if array.ndim < 2:
@@ -79,6 +79,10 @@ def _attention_input(query, key, value, mask=None):
         ) from None
     if mask is not None:
         _checks.mask(f"{where}: mask", mask, (*leading, query.shape[-2], key.shape[-2]))
+
+
+def _attention_input(query, key, value, mask=None):
+    attention_input("scaled_dot_product_attention", query, key, value, mask)
 
 
 @checked(_attention_input)

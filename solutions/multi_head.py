@@ -19,6 +19,7 @@ import numpy as np
 from solutions import _checks
 from solutions._checks import checked
 from solutions.attention import (
+    attention_input,
     merge_heads,
     scaled_dot_product_attention,
     split_heads,
@@ -74,11 +75,11 @@ def _state(name, array, shape):
         raise ValueError(f"{name}: expected floats of shape {shape}, got {_checks.describe(array)}")
 
 
-def _common(where, *arrays):
-    """The shape to which all axes but the last two broadcast."""
+def _leading(where, *arrays):
+    """Raise unless all axes but the last two broadcast."""
     shapes = [array.shape[:-2] for array in arrays]
     try:
-        return np.broadcast_shapes(*shapes)
+        np.broadcast_shapes(*shapes)
     except ValueError:
         got = ", ".join(map(str, shapes))
         raise ValueError(f"{where}: expected leading axes that agree, got {got}") from None
@@ -101,7 +102,7 @@ def _absorb_input(highest, total, output, scores, value):
             f"and value {value.shape}"
         )
     _state(f"{where}: output", output, (*scores.shape[:-1], value.shape[-1]))
-    _common(where, highest, total, output, scores, value)
+    _leading(where, highest, total, output, scores, value)
 
 
 @checked(_absorb_input)
@@ -126,35 +127,13 @@ def absorb_block(highest, total, output, scores, value):
 
 
 def _blockwise_input(query, key, value, mask=None, block=64):
-    where = "blockwise_attention"
-    for name, array in (("query", query), ("key", key), ("value", value)):
-        _checks.floats(f"{where}: {name}", array)
-        if array.ndim < 2:
-            raise ValueError(
-                f"{where}: {name}: expected at least two axes (..., tokens, width), "
-                f"got {_checks.describe(array)}"
-            )
-    if key.shape[-1] != query.shape[-1]:
+    attention_input("blockwise_attention", query, key, value, mask)
+    _checks.whole("blockwise_attention: block", block, 1)
+    if mask is not None and (mask.ndim == 0 or mask.shape[-1] != key.shape[-2]):
         raise ValueError(
-            f"{where}: key: expected the width of the query, {query.shape[-1]}, "
-            f"got {_checks.describe(key)}"
+            f"blockwise_attention: mask: expected a last axis of {key.shape[-2]}, one entry for "
+            f"each key, got {_checks.describe(mask)}"
         )
-    if key.shape[-2] == 0:
-        raise ValueError(f"{where}: expected at least one key, got key {key.shape}")
-    if value.shape[-2] != key.shape[-2]:
-        raise ValueError(
-            f"{where}: value: expected one for each of {key.shape[-2]} keys, "
-            f"got {_checks.describe(value)}"
-        )
-    leading = _common(where, query, key, value)
-    _checks.whole(f"{where}: block", block, 1)
-    if mask is not None:
-        _checks.mask(f"{where}: mask", mask, (*leading, query.shape[-2], key.shape[-2]))
-        if mask.ndim == 0 or mask.shape[-1] != key.shape[-2]:
-            raise ValueError(
-                f"{where}: mask: expected a last axis of {key.shape[-2]}, one entry for each key, "
-                f"got {_checks.describe(mask)}"
-            )
 
 
 @checked(_blockwise_input)

@@ -194,7 +194,7 @@ def test_leading_axes_broadcast_as_in_attention(query, key, value):
     (lambda: multi_head.blockwise_attention(X, np.ones((1, 3, 5)), X), "key"),
     (lambda: multi_head.blockwise_attention(X, X, X, np.ones((3, 1), bool)), "last axis of 3"),
     (lambda: multi_head.blockwise_attention(np.ones((2, 3, 4)), np.ones((3, 3, 4)), X),
-     "leading axes that agree, got (2,), (3,), (1,)"),
+     "leading axes that agree, got query (2, 3, 4), key (3, 3, 4) and value (1, 3, 4)"),
     (lambda: multi_head.absorb_block(X, X, X, X, X), "highest"),
     (lambda: multi_head.absorb_block(X[..., 0], X[..., :1], X, X, X), "highest"),
     (lambda: multi_head.absorb_block(X[..., :1], X[..., 0], X, X, X), "total"),
